@@ -1,0 +1,76 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <treble/error.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace treble {
+namespace {
+
+/// A file descriptor, closed at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail_with_errno(const std::filesystem::path& path, const char* action) {
+  const std::string reason = std::generic_category().message(errno);
+  throw Error(ErrorCode::kCheckpoint, fmt::format("checkpoint: {} cannot be {}: {}", path.string(), action, reason));
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  // O_NONBLOCK (in Descriptor): a pipe without a writer must be refused below, not waited for here.
+  const Descriptor file(path);
+  struct stat status = {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) fail_with_errno(path, "opened");
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::kCheckpoint, fmt::format("checkpoint: {} is not a regular file", path.string()));
+  }
+  const auto num_bytes = static_cast<std::size_t>(status.st_size);
+  if (num_bytes == 0) return;  // mmap refuses an empty range
+
+  void* data = ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) fail_with_errno(path, "mapped");
+  data_ = static_cast<const std::byte*>(data);
+  num_bytes_ = num_bytes;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), num_bytes_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(num_bytes_, other.num_bytes_);
+  return *this;
+}
+
+std::string read_text_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+}  // namespace treble

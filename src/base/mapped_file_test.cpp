@@ -1,0 +1,89 @@
+#include "base/mapped_file.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <treble/error.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+
+namespace treble {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An empty folder of its own, removed at the end of the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "treble_mapped_file_XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()));
+    path_ = pattern;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  fs::path write(const std::string& name, const std::string& content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+    return path_ / name;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+void check_refused(const fs::path& path, const std::string& reason) {
+  try {
+    const MappedFile file(path);
+    FAIL("mapped ", path.string());
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kCheckpoint);
+    CHECK(error.what() == "checkpoint: " + path.string() + " " + reason);
+  }
+}
+
+TEST_CASE("mapped_file: the bytes of a file are all there, and stay when the object moves") {
+  const TemporaryFolder folder;
+  const std::string content("ab\0\xff\n", 5);
+  MappedFile file(folder.write("five", content));
+  const std::byte* begin = file.bytes().data();
+  CHECK(text_of(file) == content);
+
+  MappedFile moved = std::move(file);
+  CHECK(moved.bytes().data() == begin);
+  CHECK(text_of(moved) == content);
+
+  MappedFile other(folder.write("one", "x"));
+  other = std::move(moved);
+  CHECK(other.bytes().data() == begin);
+  CHECK(read_text_file(folder.path() / "five") == content);
+}
+
+TEST_CASE("mapped_file: an empty file has no bytes") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("empty", "");
+  CHECK(MappedFile(path).bytes().empty());
+  CHECK(read_text_file(path).empty());
+  CHECK(MappedFile().bytes().empty());
+}
+
+TEST_CASE("mapped_file: what is not there or no regular file is named in the error") {
+  const TemporaryFolder folder;
+  check_refused(folder.path() / "absent", "cannot be opened: No such file or directory");
+  check_refused(folder.path(), "is not a regular file");
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  check_refused(pipe, "is not a regular file");
+  CHECK_THROWS_AS(read_text_file(folder.path() / "absent"), Error);
+}
+
+}  // namespace
+}  // namespace treble
