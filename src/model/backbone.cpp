@@ -1,0 +1,205 @@
+#include "model/backbone.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "model/host_view.h"
+
+namespace treble {
+namespace {
+
+/// What all layers of one pass share.
+struct Pass {
+  const TextConfig& config;
+  Ops& ops;
+  Workspace& workspace;
+  std::int64_t total_tokens;
+  TensorView cu_seqlens;  // [N + 1]
+  TensorView cos, sin;    // [T, rotary_dim / 2]
+
+  TensorView activations(std::int64_t features) const {
+    return workspace.take(ops.activation_dtype(), {total_tokens, features});
+  }
+};
+
+/// Applies one Linear to an input: input [T, in_features] -> out [T, out_features].
+void apply(const Pass& pass, const LinearWeight& weight, const LinearInput& input, const TensorView& out) {
+  pass.ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, out}}});
+}
+
+/// Linear attention with a recurrent state, [T, h] -> out [T, h].
+void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInput& input, const TensorView& out) {
+  const TextConfig& config = pass.config;
+  const std::int64_t T = pass.total_tokens;
+  const std::int64_t k_heads = config.linear_num_key_heads, v_heads = config.linear_num_value_heads;
+  const std::int64_t k_dim = config.linear_key_head_dim, v_dim = config.linear_value_head_dim;
+
+  const TensorView mixed = pass.activations(config.conv_dim()), z = pass.activations(config.value_dim());
+  const TensorView b = pass.activations(v_heads), a = pass.activations(v_heads);
+  pass.ops.linear(
+      {.input = input,
+       .outputs = std::array{Linear::Output{&weights.in_proj_qkv, mixed}, Linear::Output{&weights.in_proj_z, z},
+                             Linear::Output{&weights.in_proj_b, b}, Linear::Output{&weights.in_proj_a, a}}});
+
+  const TensorView query = pass.activations(config.key_dim()).reshape({T, k_heads, k_dim});
+  const TensorView key = pass.activations(config.key_dim()).reshape({T, k_heads, k_dim});
+  const TensorView value = pass.activations(config.value_dim()).reshape({T, v_heads, v_dim});
+  const TensorView log_decay = pass.workspace.take(DType::kF32, {T, v_heads});
+  const TensorView beta = pass.workspace.take(DType::kF32, {T, v_heads});
+  pass.ops.delta_rule_inputs({.mixed = mixed,
+                              .a = a,
+                              .b = b,
+                              .conv_weight = weights.conv1d,
+                              .A_log = weights.A_log,
+                              .dt_bias = weights.dt_bias,
+                              .conv_state = {},
+                              .cu_seqlens = pass.cu_seqlens,
+                              .query = query,
+                              .key = key,
+                              .value = value,
+                              .log_decay = log_decay,
+                              .beta = beta});
+
+  const TensorView heads_out = pass.activations(config.value_dim()).reshape({T, v_heads, v_dim});
+  pass.ops.gated_delta_rule({.query = query,
+                             .key = key,
+                             .value = value,
+                             .out = heads_out,
+                             .log_decay = log_decay,
+                             .beta = beta,
+                             .recurrent_state = {},
+                             .cu_seqlens = pass.cu_seqlens,
+                             .scale = 1 / std::sqrt(static_cast<float>(k_dim))});
+
+  const LinearInput gated = pass.ops.linear_input(pass.workspace, T, {&weights.out_proj});
+  pass.ops.gated_rms_norm({.x = heads_out,
+                           .gate = z.reshape({T, v_heads, v_dim}),
+                           .weight = weights.norm,
+                           .eps = config.rms_norm_eps,
+                           .out = gated});
+  apply(pass, weights.out_proj, gated, out);
+}
+
+/// Causal grouped-query attention whose output is gated before o_proj, [T, h] -> out [T, h].
+void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearInput& input, const TensorView& out) {
+  const TextConfig& config = pass.config;
+  const std::int64_t T = pass.total_tokens, head_dim = config.head_dim;
+  const std::int64_t q_heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
+
+  const TensorView query_and_gate = pass.activations(q_heads * 2 * head_dim);
+  const TensorView key = pass.activations(kv_heads * head_dim), value = pass.activations(kv_heads * head_dim);
+  pass.ops.linear(
+      {.input = input,
+       .outputs = std::array{Linear::Output{&weights.q_proj, query_and_gate}, Linear::Output{&weights.k_proj, key},
+                             Linear::Output{&weights.v_proj, value}}});
+
+  // Head by head: the query's features, then the gate's.
+  const TensorView per_head = query_and_gate.reshape({T, q_heads, 2 * head_dim});
+  const TensorView query = per_head.slice(2, 0, head_dim), gate = per_head.slice(2, head_dim, 2 * head_dim);
+  pass.ops.attention_inputs({.query = query,
+                             .key = key.reshape({T, kv_heads, head_dim}),
+                             .q_norm = weights.q_norm,
+                             .k_norm = weights.k_norm,
+                             .cos = pass.cos,
+                             .sin = pass.sin,
+                             .eps = config.rms_norm_eps});
+
+  const LinearInput gated = pass.ops.linear_input(pass.workspace, T, {&weights.o_proj});
+  pass.ops.attention({.query = query,
+                      .key = key.reshape({T, kv_heads, head_dim}),
+                      .value = value.reshape({T, kv_heads, head_dim}),
+                      .gate = gate,
+                      .cu_seqlens_q = pass.cu_seqlens,
+                      .cu_seqlens_k = pass.cu_seqlens,
+                      .causal = true,
+                      .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
+                      .out = gated});
+  apply(pass, weights.o_proj, gated, out);
+}
+
+/// SwiGLU, [T, h] -> out [T, h].
+void run_mlp(const Pass& pass, const MlpWeights& weights, const LinearInput& input, const TensorView& out) {
+  const LinearInput inner = pass.ops.linear_input(pass.workspace, pass.total_tokens, {&weights.down_proj});
+  pass.ops.linear_swiglu({.input = input, .gate = &weights.gate_proj, .up = &weights.up_proj, .out = inner});
+  apply(pass, weights.down_proj, inner, out);
+}
+
+/// The Linears that read a layer's first norm decide its output's form.
+LinearInput mixer_input(const Pass& pass, const LayerWeights& layer) {
+  if (const auto* delta_net = std::get_if<DeltaNetWeights>(&layer.mixer))
+    return pass.ops.linear_input(
+        pass.workspace, pass.total_tokens,
+        {&delta_net->in_proj_qkv, &delta_net->in_proj_z, &delta_net->in_proj_b, &delta_net->in_proj_a});
+  const auto& attention = std::get<AttentionWeights>(layer.mixer);
+  return pass.ops.linear_input(pass.workspace, pass.total_tokens,
+                               {&attention.q_proj, &attention.k_proj, &attention.v_proj});
+}
+
+/// Tables of the batch's positions, shared by all attention layers: cos, sin [T, rotary_dim / 2].
+std::pair<TensorView, TensorView> make_rotary_tables(const TextConfig& config, const PackedBatch& batch, Ops& ops,
+                                                     Workspace& workspace) {
+  const std::int64_t T = batch.total_tokens(), frequencies = config.rotary_dim() / 2;
+  const TensorView cos = workspace.take(ops.activation_dtype(), {T, frequencies});
+  const TensorView sin = workspace.take(ops.activation_dtype(), {T, frequencies});
+  ops.rotary_tables({.positions = ops.upload(workspace, host_view(batch.positions, {3, T})),
+                     .theta = config.rope_theta,
+                     .section = config.mrope_section,
+                     .cos = cos,
+                     .sin = sin});
+  return {cos, sin};
+}
+
+}  // namespace
+
+TensorView run_backbone(const Model& model, const PackedBatch& batch, Ops& ops, Workspace& workspace,
+                        const Trace& trace) {
+  const TextConfig& config = model.config.text;
+  const BackboneWeights& weights = model.backbone;
+  const std::int64_t T = batch.total_tokens();
+  const TensorView hidden = workspace.take(ops.activation_dtype(), {T, config.hidden_size});
+
+  const Workspace::Scope scope(workspace);
+  const auto [cos, sin] = make_rotary_tables(config, batch, ops, workspace);
+  const Pass pass{config, ops, workspace, T, host_view(batch.cu_seqlens), cos, sin};
+  const TensorView x = pass.activations(config.hidden_size);            // the residual stream
+  const TensorView mixer_delta = pass.activations(config.hidden_size);  // what a layer adds to it
+  const TensorView mlp_delta = pass.activations(config.hidden_size);
+
+  ops.embedding({.ids = ops.upload(workspace, host_view(batch.input_ids)), .table = weights.embed_tokens, .out = x});
+  if (trace) trace("embed", x);
+
+  TensorView delta;  // added to x by the next norm
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    const LayerWeights& layer = weights.layers[i];
+    {
+      const Workspace::Scope mixer_scope(workspace);
+      const LinearInput input = mixer_input(pass, layer);
+      ops.rms_norm({.x = x, .delta = delta, .weight = layer.input_layernorm, .eps = config.rms_norm_eps, .out = input});
+      if (trace && i > 0) trace(fmt::format("layer{:02}.out", i - 1), x);
+      std::visit([&](const auto& mixer) { run_mixer(pass, mixer, input, mixer_delta); }, layer.mixer);
+    }
+    {
+      const Workspace::Scope mlp_scope(workspace);
+      const LinearInput input = ops.linear_input(workspace, T, {&layer.mlp.gate_proj, &layer.mlp.up_proj});
+      ops.rms_norm({.x = x,
+                    .delta = mixer_delta,
+                    .weight = layer.post_attention_layernorm,
+                    .eps = config.rms_norm_eps,
+                    .out = input});
+      run_mlp(pass, layer.mlp, input, mlp_delta);
+    }
+    delta = mlp_delta;
+    if (trace) {
+      trace(fmt::format("layer{:02}.mixer", i), mixer_delta);
+      trace(fmt::format("layer{:02}.mlp", i), mlp_delta);
+    }
+  }
+  ops.rms_norm({.x = x, .delta = delta, .weight = weights.norm, .eps = config.rms_norm_eps, .out = hidden});
+  if (trace) trace(fmt::format("layer{:02}.out", weights.layers.size() - 1), x);
+  return hidden;
+}
+
+}  // namespace treble

@@ -1,0 +1,209 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+#include <treble/json.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "base/mapped_file.h"
+
+namespace treble {
+namespace {
+
+/// One object of a configuration file, with errors that name the file and the key.
+class Section {
+ public:
+  Section(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) fail(fmt::format("is {}, expected an object", object.type_name()));
+  }
+
+  /// nullptr if the key is absent or null.
+  const Json* find(std::string_view key) const {
+    const Json* value = object_.find(key);
+    return value && !value->is_null() ? value : nullptr;
+  }
+
+  Section section(std::string_view key) const {
+    const Json* value = find(key);
+    if (!value) fail(fmt::format("has no \"{}\"", key));
+    return Section(*value, fmt::format("{}: {}", where_, key));
+  }
+
+  std::int64_t positive(std::string_view key, std::int64_t fallback) const {
+    const Json* value = find(key);
+    return value ? to_positive(*value, key) : fallback;
+  }
+
+  std::int64_t positive(std::string_view key) const {
+    const Json* value = find(key);
+    if (!value) fail(fmt::format("has no \"{}\"", key));
+    return to_positive(*value, key);
+  }
+
+  double number(std::string_view key, double fallback) const {
+    const Json* value = find(key);
+    if (!value) return fallback;
+    if (!value->is_number() || !(value->as_double() > 0)) fail(fmt::format("\"{}\" is not a positive number", key));
+    return value->as_double();
+  }
+
+  bool boolean(std::string_view key, bool fallback) const {
+    const Json* value = find(key);
+    if (!value) return fallback;
+    if (!value->is_bool()) fail(fmt::format("\"{}\" is {}, expected a boolean", key, value->type_name()));
+    return value->as_bool();
+  }
+
+  /// A key that only one value is implemented of; absent counts as that value.
+  void require(std::string_view key, const Json& implemented) const {
+    const Json* value = find(key);
+    if (value && *value != implemented)
+      fail(fmt::format("\"{}\" is {}, this engine implements {}", key, dump_json(*value), dump_json(implemented)));
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorCode::kCheckpoint, fmt::format("checkpoint: {} {}; is this a Clef release?", where_, what));
+  }
+
+ private:
+  std::int64_t to_positive(const Json& value, std::string_view key) const {
+    constexpr long long kLargest = 1 << 30;  // keeps products of two sizes inside 64 bits
+    long long number = 0;
+    if (!value.is_number() || !value.as_int64(number) || number < 1 || number > kLargest)
+      fail(fmt::format("\"{}\" is {}, expected an integer from 1 to {}", key, dump_json(value), kLargest));
+    return number;
+  }
+
+  const Json& object_;
+  std::string where_;
+};
+
+Json read_json_file(const std::filesystem::path& path) {
+  return parse_json(read_text_file(path), "checkpoint: " + path.string(), ErrorCode::kCheckpoint);
+}
+
+std::vector<LayerKind> read_layer_types(const Section& text, std::int64_t num_layers) {
+  const Json* listed = text.find("layer_types");
+  if (!listed) return regular_layer_types(num_layers, text.positive("full_attention_interval", 4));
+  if (!listed->is_array() || static_cast<std::int64_t>(listed->as_array().size()) != num_layers)
+    text.fail(fmt::format("\"layer_types\" is not a list of num_hidden_layers = {} names", num_layers));
+  std::vector<LayerKind> kinds;
+  for (const Json& name : listed->as_array()) {
+    if (name == Json("linear_attention"))
+      kinds.push_back(LayerKind::kDeltaNet);
+    else if (name == Json("full_attention"))
+      kinds.push_back(LayerKind::kAttention);
+    else
+      text.fail(fmt::format("\"layer_types\" holds {}, expected \"linear_attention\" or \"full_attention\"",
+                            dump_json(name)));
+  }
+  return kinds;
+}
+
+/// Rotary parameters stand in rope_parameters, in older files beside it.
+void read_rope(const Section& text, TextConfig& config) {
+  config.partial_rotary_factor = text.number("partial_rotary_factor", config.partial_rotary_factor);
+  config.rope_theta = static_cast<float>(text.number("rope_theta", config.rope_theta));
+  if (text.find("rope_parameters")) {
+    const Section rope = text.section("rope_parameters");
+    rope.require("rope_type", "default");
+    rope.require("mrope_interleaved", true);
+    config.partial_rotary_factor = rope.number("partial_rotary_factor", config.partial_rotary_factor);
+    config.rope_theta = static_cast<float>(rope.number("rope_theta", config.rope_theta));
+    if (const Json* section = rope.find("mrope_section")) {
+      if (!section->is_array() || section->as_array().size() != 3)
+        rope.fail("\"mrope_section\" is not a list of 3 integers");
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        const Json& count = section->as_array()[axis];
+        long long frequencies = 0;
+        if (!count.is_number() || !count.as_int64(frequencies) || frequencies < 0 || frequencies > config.head_dim)
+          rope.fail("\"mrope_section\" is not a list of 3 integers");
+        config.mrope_section[axis] = static_cast<std::int32_t>(frequencies);
+      }
+    }
+  }
+  const std::int64_t rotary_dim = config.rotary_dim();
+  if (config.partial_rotary_factor > 1 || rotary_dim < 2 || rotary_dim % 2 != 0)
+    text.fail(fmt::format("rotates {} of {} features, expected an even number of them", rotary_dim, config.head_dim));
+}
+
+TextConfig read_text_config(const Section& text) {
+  TextConfig config;
+  config.vocab_size = text.positive("vocab_size", config.vocab_size);
+  config.hidden_size = text.positive("hidden_size", config.hidden_size);
+  config.intermediate_size = text.positive("intermediate_size", config.intermediate_size);
+  config.num_hidden_layers = text.positive("num_hidden_layers", config.num_hidden_layers);
+  config.num_attention_heads = text.positive("num_attention_heads", config.num_attention_heads);
+  config.num_key_value_heads = text.positive("num_key_value_heads", config.num_key_value_heads);
+  config.head_dim = text.positive("head_dim", config.head_dim);
+  config.linear_conv_kernel_dim = text.positive("linear_conv_kernel_dim", config.linear_conv_kernel_dim);
+  config.linear_key_head_dim = text.positive("linear_key_head_dim", config.linear_key_head_dim);
+  config.linear_value_head_dim = text.positive("linear_value_head_dim", config.linear_value_head_dim);
+  config.linear_num_key_heads = text.positive("linear_num_key_heads", config.linear_num_key_heads);
+  config.linear_num_value_heads = text.positive("linear_num_value_heads", config.linear_num_value_heads);
+  config.max_position_embeddings = text.positive("max_position_embeddings", config.max_position_embeddings);
+  config.rms_norm_eps = static_cast<float>(text.number("rms_norm_eps", config.rms_norm_eps));
+  text.require("hidden_act", "silu");
+  text.require("attention_bias", false);
+  text.require("attn_output_gate", true);
+  if (config.num_attention_heads % config.num_key_value_heads != 0)
+    text.fail(fmt::format("has {} query heads, no multiple of {} key/value heads", config.num_attention_heads,
+                          config.num_key_value_heads));
+  if (config.linear_num_value_heads % config.linear_num_key_heads != 0)
+    text.fail(fmt::format("has {} delta-rule value heads, no multiple of {} key heads", config.linear_num_value_heads,
+                          config.linear_num_key_heads));
+  read_rope(text, config);
+  config.layer_types = read_layer_types(text, config.num_hidden_layers);
+  return config;
+}
+
+HeadConfig read_head_config(const Section& head, std::int64_t hidden_size) {
+  HeadConfig config;
+  config.hidden_size = head.positive("hidden_size");
+  config.width = head.positive("width");
+  config.routing_layers = head.positive("routing_layers");
+  config.layers = head.positive("layers");
+  config.heads = head.positive("heads");
+  config.feedforward = head.positive("feedforward");
+  if (config.hidden_size != hidden_size)
+    head.fail(fmt::format("\"hidden_size\" is {}, config.json says {}", config.hidden_size, hidden_size));
+  if (config.width % config.heads != 0)
+    head.fail(fmt::format("\"width\" {} is no multiple of \"heads\" {}", config.width, config.heads));
+  return config;
+}
+
+}  // namespace
+
+std::vector<LayerKind> regular_layer_types(std::int64_t num_layers, std::int64_t full_attention_interval) {
+  std::vector<LayerKind> kinds;
+  for (std::int64_t layer = 1; layer <= num_layers; ++layer)
+    kinds.push_back(layer % full_attention_interval == 0 ? LayerKind::kAttention : LayerKind::kDeltaNet);
+  return kinds;
+}
+
+ModelConfig read_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  const Json json = read_json_file(path);
+  const Section top(json, path.string());
+  top.require("model_type", "qwen3_5");
+  const Section text = top.section("text_config");
+
+  ModelConfig config;
+  config.text = read_text_config(text);
+  config.tie_word_embeddings = top.boolean("tie_word_embeddings", text.boolean("tie_word_embeddings", false));
+
+  const std::filesystem::path head_path = folder / "joint_head_config.json";
+  const Json head_json = read_json_file(head_path);
+  config.head = read_head_config(Section(head_json, head_path.string()), config.text.hidden_size);
+  return config;
+}
+
+std::int64_t read_max_positions(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  const Json json = read_json_file(path);
+  return Section(json, path.string()).section("text_config").positive("max_position_embeddings", 32768);
+}
+
+}  // namespace treble

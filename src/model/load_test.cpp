@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+#include <treble/error.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "checkpoint/testing/release_files.h"
+#include "model/weights.h"
+#include "ops/testing/backends.h"
+#include "tensor/bfloat16.h"
+
+namespace treble::testing {
+namespace {
+
+FileTensor& find(std::vector<FileTensor>& tensors, std::string_view name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const FileTensor& t) { return t.name == name; });
+  REQUIRE(found != tensors.end());
+  return *found;
+}
+
+std::unique_ptr<Ops> any_ops() {
+  return backends().front().make();
+}
+
+/// A copy of the micro release, one file of which is edited, opened.
+template <typename Edit>
+std::string load_error(const char* file, const Edit& edit) {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / file, edit);
+  const std::unique_ptr<Ops> ops = any_ops();
+  try {
+    load_model(folder.path(), *ops);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kCheckpoint);
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr const char* kNorm = "model.language_model.layers.1.input_layernorm.weight";
+
+TEST_CASE("load_model: weights are used where the file is mapped") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(micro_release(), *ops);
+  CHECK(model.backbone.layers.size() == 4);
+  CHECK(model.storage.size() == 1);  // the mapping, no copies
+  CHECK(model.output_embedding.data() != model.backbone.embed_tokens.data());
+}
+
+TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {
+  const std::string error = load_error(
+      "model.safetensors", [](auto& tensors) { find(tensors, kNorm).name = "model.language_model.layers.1.other"; });
+  CHECK(contains(error, "text.layers.1.input_layernorm.weight"));
+  CHECK(contains(error, "[256]"));
+}
+
+TEST_CASE("load_model: a misshapen tensor is named with both shapes") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    find(tensors, kNorm).shape = {2, 128};
+  });
+  CHECK(contains(error, kNorm));
+  CHECK(contains(error, "[2, 128]"));
+  CHECK(contains(error, "[256]"));
+}
+
+TEST_CASE("load_model: an integer where a weight should be is named with its type") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) { find(tensors, kNorm).dtype = "I16"; });
+  CHECK(contains(error, kNorm));
+  CHECK(contains(error, "i16"));
+}
+
+TEST_CASE("load_model: a tensor that the joint head does not know is refused") {
+  const std::string error = load_error("joint_head.safetensors",
+                                       [](auto& tensors) { tensors.push_back(zeros("extra.weight", "BF16", {4}, 8)); });
+  CHECK(contains(error, "joint_head.safetensors"));
+  CHECK(contains(error, "extra.weight"));
+}
+
+TEST_CASE("load_model: a scale that is not a number is refused") {
+  for (const char* name : {"prior_logit_scale", "joint_logit_scale", "residual_gate"}) {
+    const std::string error = load_error("joint_head.safetensors", [&](auto& tensors) {
+      const std::uint16_t nan = 0x7fc0;
+      std::memcpy(find(tensors, name).data.data(), &nan, sizeof nan);
+    });
+    CHECK(contains(error, name));
+    CHECK(contains(error, "finite"));
+  }
+}
+
+TEST_CASE("load_model: tensors stored in f32 and f16 are rounded to bf16, nearest even") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& A_log = find(tensors, "model.language_model.layers.0.linear_attn.A_log");
+    A_log.dtype = "F32";
+    A_log.data.clear();
+    for (int i = 0; i < 6; ++i) {
+      const auto bits =
+          static_cast<std::uint32_t>(0x3f808000u + static_cast<std::uint32_t>(i) * 0x10000u);  // ties: round to even
+      A_log.data.append(reinterpret_cast<const char*>(&bits), sizeof bits);
+    }
+    FileTensor& dt_bias = find(tensors, "model.language_model.layers.0.linear_attn.dt_bias");
+    dt_bias.dtype = "F16";
+    for (std::size_t i = 0; i < 6; ++i) {
+      const std::uint16_t bits = 0xbc00;  // -1
+      std::memcpy(dt_bias.data.data() + 2 * i, &bits, sizeof bits);
+    }
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const auto& weights = std::get<DeltaNetWeights>(model.backbone.layers[0].mixer);
+  const auto* A_log = weights.A_log.as<bfloat16>();
+  CHECK(A_log[0].bits == 0x3f80);
+  CHECK(A_log[1].bits == 0x3f82);
+  CHECK(to_float(weights.dt_bias.as<bfloat16>()[5]) == -1.0f);
+}
+
+TEST_CASE("load_model: weights that begin at an odd address are read all the same") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  const std::string bytes = read_file(folder / "joint_head.safetensors");
+  std::size_t header_bytes = 0;
+  for (int i = 7; i >= 0; --i)
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+  write_file(folder / "joint_head.safetensors",
+             safetensors_bytes(bytes.substr(8, header_bytes) + " ", bytes.substr(8 + header_bytes)));
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model shifted = load_model(folder.path(), *ops), plain = load_model(micro_release(), *ops);
+  const TensorView a = shifted.head.type_embedding, b = plain.head.type_embedding;
+  CHECK(std::memcmp(a.data(), b.data(), a.num_bytes()) == 0);
+}
+
+TEST_CASE("load_model: tied embeddings stand in for lm_head, which may then be absent") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  std::string config = read_file(folder / "config.json");
+  const std::size_t at = config.rfind("\"tie_word_embeddings\": false");
+  config.replace(at, 28, "\"tie_word_embeddings\": true ");
+  write_file(folder / "config.json", config);
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  CHECK(model.output_embedding.data() == model.backbone.embed_tokens.data());
+}
+
+TEST_CASE("load_model: untied embeddings without lm_head are an error") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
+  });
+  CHECK(contains(error, "lm_head.weight"));
+}
+
+TEST_CASE("load_model: a sharded release loads like a single file") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  split_into_shards(folder.path());
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model sharded = load_model(folder.path(), *ops), single = load_model(micro_release(), *ops);
+  CHECK(sharded.weight_bytes == single.weight_bytes);
+  CHECK(std::memcmp(sharded.output_embedding.data(), single.output_embedding.data(),
+                    single.output_embedding.num_bytes()) == 0);
+}
+
+}  // namespace
+}  // namespace treble::testing

@@ -1,0 +1,133 @@
+#include "model/synthetic.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include <charconv>
+#include <cmath>
+#include <new>
+#include <string>
+
+#include "base/parallel.h"
+#include "tensor/bfloat16.h"
+
+namespace treble {
+namespace {
+
+struct Size {
+  std::string_view name;
+  std::int64_t hidden_size, intermediate_size, layers, q_heads, kv_heads, v_heads;
+  bool tied;
+};
+
+// backbone.md section 2.2
+constexpr Size kSizes[] = {
+    {"27b", 5120, 17408, 64, 24, 4, 48, false}, {"9b", 4096, 12288, 32, 16, 4, 32, false},
+    {"4b", 2560, 9216, 32, 16, 4, 32, true},    {"2b", 2048, 6144, 24, 8, 2, 16, true},
+    {"0.8b", 1024, 3584, 24, 8, 2, 16, true},
+};
+
+constexpr std::int64_t kHeadWidth = 1024, kHeadFeedforward = 4096;
+
+ModelConfig to_config(const Size& size) {
+  ModelConfig config;
+  TextConfig& text = config.text;
+  text.hidden_size = size.hidden_size;
+  text.intermediate_size = size.intermediate_size;
+  text.num_hidden_layers = size.layers;
+  text.num_attention_heads = size.q_heads;
+  text.num_key_value_heads = size.kv_heads;
+  text.linear_num_value_heads = size.v_heads;
+  text.max_position_embeddings = 262144;
+  text.layer_types = regular_layer_types(size.layers);
+  config.tie_word_embeddings = size.tied;
+  config.head = {size.hidden_size, kHeadWidth, 2, 4, 16, kHeadFeedforward};
+  return config;
+}
+
+/// "8x1024": the proportions of the published sizes at another width.
+bool parse_custom(std::string_view text, Size& size) {
+  const std::size_t cross = text.find('x');
+  if (cross == std::string_view::npos) return false;
+  const auto parse = [](std::string_view digits, std::int64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  std::int64_t layers = 0, hidden = 0;
+  if (!parse(text.substr(0, cross), layers) || !parse(text.substr(cross + 1), hidden)) return false;
+  if (layers < 1 || layers > 256 || hidden < 256 || hidden > 16384 || hidden % 256 != 0) return false;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, hidden / 1024);
+  size = {
+      text, hidden, hidden / 256 * 896, layers, kv_heads * 4, kv_heads, 16 * std::max<std::int64_t>(1, hidden / 2048),
+      true};
+  return true;
+}
+
+/// One step of splitmix64: the i-th random number without the ones before it.
+std::uint64_t random_bits(std::uint64_t i) {
+  std::uint64_t z = i * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/// Makes each tensor when it is asked for. Matrices are uniform with the variance that keeps activations near one;
+/// vectors are small, so that norms keep gains near one and decays are moderate.
+class RandomSource final : public WeightSource {
+ public:
+  TensorView tensor(const std::string&, std::initializer_list<std::int64_t> shape) override {
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape) count *= size;
+    const std::int64_t inputs = shape.size() > 1 ? *(shape.end() - 1) : 256;
+    const float range = std::sqrt(3.0f / static_cast<float>(inputs));
+
+    std::shared_ptr<bfloat16[]> values(new (std::nothrow) bfloat16[static_cast<std::size_t>(count)]);
+    if (!values)
+      throw Error(
+          ErrorCode::kDevice,
+          fmt::format("bench: no {} MiB of memory left for synthetic weights; choose a smaller size", count >> 19));
+    const std::uint64_t start = drawn_;
+    constexpr std::int64_t kGrain = 1 << 18;
+    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; i += 4) {  // four 16-bit numbers a draw
+        const std::uint64_t bits = random_bits(start + static_cast<std::uint64_t>(i));
+        for (std::int64_t j = 0; j < 4 && i + j < end; ++j) {
+          const auto number = static_cast<std::int16_t>(bits >> (16 * j));
+          values[static_cast<std::size_t>(i + j)] = to_bfloat16(static_cast<float>(number) * (range / 32768.0f));
+        }
+      }
+    });
+    drawn_ += static_cast<std::uint64_t>(count);
+    storage.push_back(values);
+    return TensorView(values.get(), DType::kBF16, shape.begin(), static_cast<int>(shape.size()));
+  }
+
+  float scalar(const std::string&) override { return 0; }
+
+  std::vector<std::shared_ptr<const void>> storage;
+
+ private:
+  std::uint64_t drawn_ = 0;
+};
+
+}  // namespace
+
+ModelConfig synthetic_config(std::string_view name) {
+  for (const Size& size : kSizes)
+    if (size.name == name) return to_config(size);
+  Size custom{};
+  if (parse_custom(name, custom)) return to_config(custom);
+  throw Error(ErrorCode::kArgument,
+              fmt::format("bench: --synthetic {} is no size; use 27b, 9b, 4b, 2b, 0.8b or LAYERSxHIDDEN with HIDDEN a "
+                          "multiple of 256 from 256 to 16384, e.g. 8x1024",
+                          name));
+}
+
+Model synthetic_model(const ModelConfig& config, Ops& ops) {
+  RandomSource source;
+  Model model = build_model(config, source, ops);
+  model.storage = std::move(source.storage);
+  return model;
+}
+
+}  // namespace treble

@@ -1,0 +1,181 @@
+#include "model/weights.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace treble {
+namespace {
+
+/// Asks a source for tensors below a prefix and hands each to the backend.
+class Reader {
+ public:
+  Reader(WeightSource& source, Ops& ops, Model& model, std::string prefix)
+      : source_(source), ops_(ops), model_(model), prefix_(std::move(prefix)) {}
+
+  Reader scope(const std::string& name) const { return Reader(source_, ops_, model_, prefix_ + name + "."); }
+
+  TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) const {
+    const TensorView host = source_.tensor(prefix_ + name, shape);
+    model_.weight_bytes += host.num_bytes();
+    return ops_.place_weight(host);
+  }
+
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features) const {
+    LinearWeight linear;
+    linear.weight = tensor(name + ".weight", {out_features, in_features});
+    return linear;
+  }
+
+  LinearWeight linear_with_bias(const std::string& name, std::int64_t out_features, std::int64_t in_features) const {
+    LinearWeight linear = this->linear(name, out_features, in_features);
+    linear.bias = tensor(name + ".bias", {out_features});
+    return linear;
+  }
+
+  LayerNormWeights layer_norm(const std::string& name, std::int64_t size) const {
+    return {tensor(name + ".weight", {size}), tensor(name + ".bias", {size})};
+  }
+
+  float scalar(const std::string& name) const { return source_.scalar(prefix_ + name); }
+
+ private:
+  WeightSource& source_;
+  Ops& ops_;
+  Model& model_;
+  std::string prefix_;
+};
+
+AttentionWeights read_attention(const Reader& reader, const TextConfig& config) {
+  const std::int64_t h = config.hidden_size;
+  const std::int64_t query_dim = config.num_attention_heads * config.head_dim;
+  const std::int64_t kv_dim = config.num_key_value_heads * config.head_dim;
+  return {
+      .q_proj = reader.linear("q_proj", 2 * query_dim, h),
+      .k_proj = reader.linear("k_proj", kv_dim, h),
+      .v_proj = reader.linear("v_proj", kv_dim, h),
+      .o_proj = reader.linear("o_proj", h, query_dim),
+      .q_norm = reader.tensor("q_norm.weight", {config.head_dim}),
+      .k_norm = reader.tensor("k_norm.weight", {config.head_dim}),
+  };
+}
+
+DeltaNetWeights read_delta_net(const Reader& reader, const TextConfig& config) {
+  const std::int64_t h = config.hidden_size, heads = config.linear_num_value_heads;
+  const std::int64_t conv_dim = config.conv_dim(), taps = config.linear_conv_kernel_dim;
+  return {
+      .in_proj_qkv = reader.linear("in_proj_qkv", conv_dim, h),
+      .in_proj_z = reader.linear("in_proj_z", config.value_dim(), h),
+      .in_proj_b = reader.linear("in_proj_b", heads, h),
+      .in_proj_a = reader.linear("in_proj_a", heads, h),
+      .out_proj = reader.linear("out_proj", h, config.value_dim()),
+      .conv1d = reader.tensor("conv1d.weight", {conv_dim, 1, taps}).reshape({conv_dim, taps}),
+      .A_log = reader.tensor("A_log", {heads}),
+      .dt_bias = reader.tensor("dt_bias", {heads}),
+      .norm = reader.tensor("norm.weight", {config.linear_value_head_dim}),
+  };
+}
+
+LayerWeights read_layer(const Reader& reader, const TextConfig& config, LayerKind kind) {
+  const std::int64_t h = config.hidden_size, inner = config.intermediate_size;
+  LayerWeights layer;
+  layer.input_layernorm = reader.tensor("input_layernorm.weight", {h});
+  if (kind == LayerKind::kAttention)
+    layer.mixer = read_attention(reader.scope("self_attn"), config);
+  else
+    layer.mixer = read_delta_net(reader.scope("linear_attn"), config);
+  layer.post_attention_layernorm = reader.tensor("post_attention_layernorm.weight", {h});
+  const Reader mlp = reader.scope("mlp");
+  layer.mlp = {mlp.linear("gate_proj", inner, h), mlp.linear("up_proj", inner, h), mlp.linear("down_proj", h, inner)};
+  return layer;
+}
+
+BackboneWeights read_backbone(const Reader& reader, const TextConfig& config) {
+  BackboneWeights backbone;
+  backbone.embed_tokens = reader.tensor("embed_tokens.weight", {config.vocab_size, config.hidden_size});
+  for (std::size_t i = 0; i < config.layer_types.size(); ++i)
+    backbone.layers.push_back(read_layer(reader.scope(fmt::format("layers.{}", i)), config, config.layer_types[i]));
+  backbone.norm = reader.tensor("norm.weight", {config.hidden_size});
+  return backbone;
+}
+
+HeadAttentionWeights read_head_attention(const Reader& reader, std::int64_t w) {
+  LinearWeight in_proj;
+  in_proj.weight = reader.tensor("in_proj_weight", {3 * w, w});
+  in_proj.bias = reader.tensor("in_proj_bias", {3 * w});
+  return {in_proj.rows(0, w), in_proj.rows(w, 3 * w), reader.linear_with_bias("out_proj", w, w)};
+}
+
+EvidenceLayerWeights read_evidence_layer(const Reader& reader, const HeadConfig& config) {
+  const std::int64_t w = config.width, f = config.feedforward;
+  return {
+      .query_norm = reader.layer_norm("query_norm", w),
+      .memory_norm = reader.layer_norm("memory_norm", w),
+      .feedforward_norm = reader.layer_norm("feedforward_norm", w),
+      .attention = read_head_attention(reader.scope("attention"), w),
+      .feedforward_in = reader.linear_with_bias("feedforward.0", f, w),
+      .feedforward_out = reader.linear_with_bias("feedforward.3", w, f),
+  };
+}
+
+DecoderLayerWeights read_decoder_layer(const Reader& reader, const HeadConfig& config) {
+  const std::int64_t w = config.width, f = config.feedforward;
+  return {
+      .norm1 = reader.layer_norm("norm1", w),
+      .norm2 = reader.layer_norm("norm2", w),
+      .norm3 = reader.layer_norm("norm3", w),
+      .self_attn = read_head_attention(reader.scope("self_attn"), w),
+      .multihead_attn = read_head_attention(reader.scope("multihead_attn"), w),
+      .linear1 = reader.linear_with_bias("linear1", f, w),
+      .linear2 = reader.linear_with_bias("linear2", w, f),
+  };
+}
+
+float capped_exp(float log_scale) {
+  return std::exp(std::min(log_scale, std::log(100.0f)));
+}
+
+HeadWeights read_head(const Reader& reader, const HeadConfig& config) {
+  const std::int64_t w = config.width, h = config.hidden_size;
+  HeadWeights head;
+  head.hidden_norm = reader.layer_norm("hidden_norm", h);
+  head.memory_projection = reader.linear("memory_projection", w, h);
+  head.question_projection = reader.linear("question_projection", w, h);
+  head.option_question_projection = reader.linear("option_question_projection", w, h);
+  head.global_projection = reader.linear("global_projection", w, h);
+  head.option_context_projection = reader.linear("option_context_projection", w, h);
+  head.option_lexical_projection = reader.linear("option_lexical_projection", w, h);
+  head.type_embedding = reader.tensor("type_embedding.weight", {3, w});
+  for (std::int64_t i = 0; i < config.routing_layers; ++i)
+    head.evidence_layers.push_back(read_evidence_layer(reader.scope(fmt::format("evidence_layers.{}", i)), config));
+  head.option_summary_norm = reader.layer_norm("option_summary_norm", w);
+  head.field_norm = reader.layer_norm("field_norm", w);
+  head.option_norm = reader.layer_norm("option_norm", w);
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    head.layers.push_back(read_decoder_layer(reader.scope(fmt::format("layers.{}", i)), config));
+  head.residual_scorer_in = reader.linear_with_bias("residual_scorer.0", w, 4 * w);
+  head.residual_scorer_out = reader.linear_with_bias("residual_scorer.3", 1, w);
+  head.prior_scale = capped_exp(reader.scalar("prior_logit_scale"));
+  head.joint_scale = capped_exp(reader.scalar("joint_logit_scale"));
+  head.residual_gate = 1 / (1 + std::exp(-reader.scalar("residual_gate")));
+  return head;
+}
+
+}  // namespace
+
+Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops) {
+  Model model;
+  model.config = config;
+  model.backbone = read_backbone(Reader(source, ops, model, "text."), config.text);
+  model.output_embedding =
+      config.tie_word_embeddings
+          ? model.backbone.embed_tokens
+          : Reader(source, ops, model, "").tensor("lm_head.weight", {config.text.vocab_size, config.text.hidden_size});
+  model.head = read_head(Reader(source, ops, model, "head."), config.head);
+  return model;
+}
+
+}  // namespace treble

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "model/config.h"
+#include "ops/ops.h"
+#include "quant/linear_weight.h"
+#include "tensor/tensor_view.h"
+
+namespace treble {
+
+struct MlpWeights {
+  LinearWeight gate_proj, up_proj;  // [intermediate_size, h]
+  LinearWeight down_proj;           // [h, intermediate_size]
+};
+
+struct AttentionWeights {
+  LinearWeight q_proj;          // [num_attention_heads * 2 * head_dim, h]: per head its query rows, then its gate rows
+  LinearWeight k_proj, v_proj;  // [num_key_value_heads * head_dim, h]
+  LinearWeight o_proj;          // [h, num_attention_heads * head_dim]
+  TensorView q_norm, k_norm;    // [head_dim], gains minus one
+};
+
+struct DeltaNetWeights {
+  LinearWeight in_proj_qkv;           // [conv_dim, h]
+  LinearWeight in_proj_z;             // [value_dim, h]
+  LinearWeight in_proj_b, in_proj_a;  // [linear_num_value_heads, h]
+  LinearWeight out_proj;              // [h, value_dim]
+  TensorView conv1d;                  // [conv_dim, linear_conv_kernel_dim]
+  TensorView A_log, dt_bias;          // [linear_num_value_heads]
+  TensorView norm;                    // [linear_value_head_dim], the gain itself
+};
+
+struct LayerWeights {
+  TensorView input_layernorm, post_attention_layernorm;  // [h], gains minus one
+  std::variant<DeltaNetWeights, AttentionWeights> mixer;
+  MlpWeights mlp;
+};
+
+struct BackboneWeights {
+  TensorView embed_tokens;  // [vocab_size, h]
+  std::vector<LayerWeights> layers;
+  TensorView norm;  // [h], gain minus one
+};
+
+struct LayerNormWeights {
+  TensorView weight, bias;
+};
+
+/// Multi-head attention as torch stores it, its input projection cut into the query's and the memory's rows.
+struct HeadAttentionWeights {
+  LinearWeight query;      // [w, w]
+  LinearWeight key_value;  // [2 w, w]
+  LinearWeight out_proj;   // [w, w]
+};
+
+struct EvidenceLayerWeights {
+  LayerNormWeights query_norm, memory_norm, feedforward_norm;
+  HeadAttentionWeights attention;
+  LinearWeight feedforward_in, feedforward_out;  // feedforward.0, feedforward.3
+};
+
+struct DecoderLayerWeights {
+  LayerNormWeights norm1, norm2, norm3;
+  HeadAttentionWeights self_attn, multihead_attn;
+  LinearWeight linear1, linear2;
+};
+
+/// head.md section 1; w = width.
+struct HeadWeights {
+  LayerNormWeights hidden_norm;  // [h]
+  LinearWeight memory_projection, question_projection, option_question_projection, global_projection,
+      option_context_projection, option_lexical_projection;  // [w, h]
+  TensorView type_embedding;                                 // [3, w]
+  std::vector<EvidenceLayerWeights> evidence_layers;
+  LayerNormWeights option_summary_norm, field_norm, option_norm;  // [w]
+  std::vector<DecoderLayerWeights> layers;
+  LinearWeight residual_scorer_in, residual_scorer_out;  // residual_scorer.0, .3: [w, 4 w], [1, w]
+  float prior_scale = 1;                                 // exp(min(prior_logit_scale, ln 100))
+  float joint_scale = 1;                                 // exp(min(joint_logit_scale, ln 100))
+  float residual_gate = 1;                               // after sigmoid
+};
+
+/// Everything a forward pass reads. Views point into memory that `storage` keeps alive, or to the backend's copies.
+struct Model {
+  ModelConfig config;
+  BackboneWeights backbone;
+  HeadWeights head;
+  TensorView output_embedding;  // [vocab_size, h]: lm_head.weight, or embed_tokens when tied
+  std::vector<std::shared_ptr<const void>> storage;
+  std::size_t weight_bytes = 0;  // of all tensors above, each counted once
+};
+
+/// Gives the model's tensors by canonical name (checkpoint.h). The loader below asks for each exactly once.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  /// A bf16 tensor of that shape. @throws Error kCheckpoint naming tensor, file and both shapes
+  virtual TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) = 0;
+  /// A finite number of shape []. @throws Error kCheckpoint
+  virtual float scalar(const std::string& name) = 0;
+};
+
+/// Collects a whole model from a source and lets the backend place it.
+Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops);
+
+/// The weights of a release folder, used where the files are mapped. Tensors stored in another floating type than bf16
+/// (A_log and the gated norm of some releases) are rounded to bf16, nearest even, as the reference does at load.
+/// @throws Error kCheckpoint: a tensor is missing, unknown to the joint head, misshapen or of a type that is not
+/// implemented
+Model load_model(const std::filesystem::path& folder, Ops& ops);
+
+}  // namespace treble
