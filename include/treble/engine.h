@@ -1,0 +1,66 @@
+#pragma once
+
+#include <treble/pretokenizer.h>
+#include <treble/record.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace treble {
+
+/// Type of the activations between operations. Sums are fp32 in both; weights stay as they are stored.
+enum class Precision {
+  kF32,   ///< closest to the fp32 reference; the default on CPUs
+  kBf16,  ///< the reference's own roundings
+};
+
+struct EngineOptions {
+  std::string device = "cpu";
+  Precision precision = Precision::kF32;
+  int num_threads = 0;              ///< 0: as many as this process may use
+  std::int64_t max_tokens = 65536;  ///< longer records are refused; the model's own limit counts if it is lower
+  bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
+  PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
+};
+
+/// Where the time of one call went, milliseconds.
+struct Timings {
+  double encode_ms = 0;
+  double backbone_ms = 0;
+  double head_ms = 0;
+};
+
+/// A loaded release that answers requests.
+class Engine {
+ public:
+  /// Opens a release folder: config.json, *.safetensors, joint_head.safetensors, tokenizer.json.
+  /// @throws Error kCheckpoint naming the file and the tensor; kDevice; kArgument
+  explicit Engine(const std::filesystem::path& folder, const EngineOptions& options = {});
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  /// Answers every question of every request in one packed pass. Thread-safe; concurrent calls queue.
+  /// @param requests  each at most max_tokens tokens once encoded
+  /// @param timings   if given, receives where the time went
+  /// @return one Answers per request, in order; questions and options in request order
+  /// @throws Error kRequest (questions, media), kTooLong (tokens), kDevice (out of memory)
+  std::vector<Answers> answer(std::span<const Request> requests, Timings* timings = nullptr) const;
+  Answers answer(const Request& request, Timings* timings = nullptr) const;
+
+  /// The tokens and spans that answer() would run.
+  EncodedRecord encode(const Request& request) const;
+
+  /// Most bytes of activations that a pass has held so far.
+  std::size_t peak_activation_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace treble

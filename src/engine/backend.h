@@ -1,0 +1,16 @@
+#pragma once
+
+#include <treble/engine.h>
+
+#include <memory>
+#include <string>
+
+#include "ops/ops.h"
+
+namespace treble {
+
+/// The operations of a device: "cpu". The only place that names backends.
+/// @throws Error kDevice naming the device and those there are
+std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision);
+
+}  // namespace treble

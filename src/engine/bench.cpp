@@ -1,0 +1,226 @@
+#include "engine/bench.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <treble/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <random>
+
+#include "engine/backend.h"
+#include "engine/pipeline.h"
+#include "model/synthetic.h"
+#include "record/encode.h"
+#include "text/tokenizer.h"
+
+namespace treble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One timed pass.
+struct Sample {
+  double total_ms = 0;
+  Timings parts;
+};
+
+/// Value below which the given share of the samples lies, the nearest one.
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const auto index = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  return values[index];
+}
+
+template <typename Field>
+BenchFigure figure(const std::vector<Sample>& samples, const Field& field) {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(field(sample));
+  return {quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9)};
+}
+
+BenchRow summarise(std::string name, const std::vector<Sample>& samples, std::int64_t total_tokens,
+                   std::int64_t decisions) {
+  BenchRow row;
+  row.name = std::move(name);
+  row.total_tokens = total_tokens;
+  row.decisions = decisions;
+  row.total = figure(samples, [](const Sample& s) { return s.total_ms; });
+  row.encode = figure(samples, [](const Sample& s) { return s.parts.encode_ms; });
+  row.backbone = figure(samples, [](const Sample& s) { return s.parts.backbone_ms; });
+  row.head = figure(samples, [](const Sample& s) { return s.parts.head_ms; });
+  row.tokens_per_s = static_cast<double>(total_tokens) / row.total.median_ms * 1e3;
+  row.decisions_per_s = static_cast<double>(decisions) / row.total.median_ms * 1e3;
+  return row;
+}
+
+/// A record of exactly `tokens` random ids whose last third holds the spans of the schema, as in a real prompt.
+EncodedRecord made_up_record(std::int64_t tokens, const BenchOptions& options, std::int64_t vocab_size, unsigned seed) {
+  EncodedRecord record;
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<std::int32_t> any_id(0, static_cast<std::int32_t>(vocab_size - 1));
+  for (std::int64_t t = 0; t < tokens; ++t) record.input_ids.push_back(any_id(random));
+
+  const std::int64_t num_spans = static_cast<std::int64_t>(options.questions) * (options.options + 1);
+  const std::int64_t length = std::clamp<std::int64_t>(tokens / (3 * num_spans), 1, 16);
+  std::int64_t next = 0;
+  const auto take_span = [&] {
+    const std::int64_t begin =
+        std::max<std::int64_t>(0, tokens - 1 - length - next++ * length % std::max<std::int64_t>(1, tokens - length));
+    return Span{static_cast<std::int32_t>(begin), static_cast<std::int32_t>(std::min(tokens, begin + length))};
+  };
+  for (int q = 0; q < options.questions; ++q) {
+    EncodedQuestion question{.id = fmt::format("q{}", q),
+                             .type = QuestionType::kChoice,
+                             .question_span = take_span(),
+                             .option_spans = {},
+                             .option_ids = {},
+                             .request_order = {}};
+    for (int o = 0; o < options.options; ++o) question.option_spans.push_back(take_span());
+    record.questions.push_back(std::move(question));
+  }
+  return record;
+}
+
+BenchRow bench_length(Pipeline& pipeline, const BenchOptions& options, std::int64_t tokens) {
+  std::vector<EncodedRecord> records;
+  for (int i = 0; i < options.batch; ++i)
+    records.push_back(
+        made_up_record(tokens, options, pipeline.model().config.text.vocab_size, static_cast<unsigned>(i + 1)));
+
+  std::vector<Sample> samples;
+  for (int pass = 0; pass <= options.repeats; ++pass) {
+    Sample sample;
+    const Clock::time_point start = Clock::now();
+    pipeline.run(records, &sample.parts);
+    sample.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (pass > 0) samples.push_back(sample);  // the first pass takes its memory from the system
+  }
+  return summarise(fmt::format("{} tokens x {}", tokens, options.batch), samples, tokens * options.batch,
+                   static_cast<std::int64_t>(options.questions) * options.batch);
+}
+
+/// Times real requests one at a time, from parsed JSON to decoded answers.
+BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, const EncodeOptions& encode_options,
+                       const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw Error(ErrorCode::kArgument, fmt::format("bench: {} cannot be read; give a .jsonl file", path.string()));
+  std::vector<Sample> samples;
+  std::int64_t tokens = 0, decisions = 0;
+  std::string line;
+  for (bool first = true; std::getline(file, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const Request request = parse_request(line);
+    for (const bool timed : {false, true}) {
+      if (!timed && !first) continue;  // only the first request runs twice, once to warm up
+      Sample sample;
+      const Clock::time_point start = Clock::now();
+      const EncodedRecord record = encode_record(request, tokenizer, encode_options);
+      sample.parts.encode_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      const auto logits = pipeline.run(std::span(&record, 1), &sample.parts);
+      decode_answers(request, record, logits.front());
+      sample.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      if (!timed) continue;
+      samples.push_back(sample);
+      tokens += static_cast<std::int64_t>(record.input_ids.size());
+      decisions += static_cast<std::int64_t>(record.questions.size());
+    }
+    first = false;
+  }
+  if (samples.empty()) throw Error(ErrorCode::kArgument, fmt::format("bench: {} holds no request", path.string()));
+  const auto count = static_cast<std::int64_t>(samples.size());
+  return summarise(fmt::format("{} records, one at a time", count), samples, tokens / count, decisions / count);
+}
+
+std::size_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;  // Linux counts KiB
+}
+
+void check(const BenchOptions& options) {
+  const auto fail = [](const std::string& what) { throw Error(ErrorCode::kArgument, "bench: " + what); };
+  if (options.model.empty() == options.synthetic.empty()) fail("give either --model or --synthetic");
+  if (!options.records.empty() && options.model.empty())
+    fail("--records needs --model: a synthetic model has no tokenizer");
+  if (options.questions < 1 || options.questions > 4096)
+    fail(fmt::format("{} questions; use 1 to 4096", options.questions));
+  if (options.options < 1 || options.options > 255) fail(fmt::format("{} options; use 1 to 255", options.options));
+  if (options.batch < 1 || options.batch > 4096)
+    fail(fmt::format("a batch of {} records; use 1 to 4096", options.batch));
+  if (options.repeats < 1) fail(fmt::format("{} repeats; use at least 1", options.repeats));
+  for (const std::int64_t tokens : options.tokens)
+    if (tokens < 2 || tokens > 1 << 20) fail(fmt::format("records of {} tokens; use 2 to {}", tokens, 1 << 20));
+}
+
+Json to_json(const BenchFigure& figure) {
+  return Json::Object{
+      {"median", Json::real(figure.median_ms)}, {"p10", Json::real(figure.p10_ms)}, {"p90", Json::real(figure.p90_ms)}};
+}
+
+Json bytes_json(std::size_t bytes) {
+  return Json::integer(static_cast<long long>(bytes));
+}
+
+}  // namespace
+
+BenchReport run_bench(const BenchOptions& options, const std::function<void(const std::string&)>& progress) {
+  check(options);
+  const auto report_step = [&](const std::string& step) {
+    if (progress) progress(step);
+  };
+  const bool is_synthetic = !options.synthetic.empty();
+  BenchReport report;
+  report.model = is_synthetic ? options.synthetic + " synthetic" : options.model.lexically_normal().string();
+
+  report_step(is_synthetic ? "making weights" : "loading weights");
+  const int num_threads = resolve_threads(options.engine.num_threads);
+  std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision);
+  report.device =
+      fmt::format("{}, {} threads, {} activations", ops->name(), num_threads, to_string(ops->activation_dtype()));
+  Model model =
+      is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops) : load_model(options.model, *ops);
+  report.weight_bytes = model.weight_bytes;
+  Pipeline pipeline(std::move(ops), std::move(model), num_threads);
+
+  if (!options.records.empty()) {
+    report_step(fmt::format("answering {}", options.records.string()));
+    const EncodeOptions encode_options{
+        .max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
+        .truncate_state = options.engine.truncate_state};
+    report.rows.push_back(bench_records(pipeline, Tokenizer(options.model), encode_options, options.records));
+  } else {
+    for (const std::int64_t tokens : options.tokens) {
+      report_step(fmt::format("{} tokens", tokens));
+      report.rows.push_back(bench_length(pipeline, options, tokens));
+    }
+  }
+  report.activation_bytes = pipeline.peak_activation_bytes();
+  report.peak_resident_bytes = peak_resident_bytes();
+  return report;
+}
+
+Json to_json(const BenchReport& report) {
+  Json::Array rows;
+  for (const BenchRow& row : report.rows)
+    rows.push_back(Json::Object{{"name", row.name},
+                                {"total_tokens", Json::integer(row.total_tokens)},
+                                {"decisions", Json::integer(row.decisions)},
+                                {"total_ms", to_json(row.total)},
+                                {"encode_ms", to_json(row.encode)},
+                                {"backbone_ms", to_json(row.backbone)},
+                                {"head_ms", to_json(row.head)},
+                                {"tokens_per_s", Json::real(row.tokens_per_s)},
+                                {"decisions_per_s", Json::real(row.decisions_per_s)}});
+  return Json::Object{{"model", report.model},
+                      {"device", report.device},
+                      {"weight_bytes", bytes_json(report.weight_bytes)},
+                      {"activation_bytes", bytes_json(report.activation_bytes)},
+                      {"peak_resident_bytes", bytes_json(report.peak_resident_bytes)},
+                      {"rows", std::move(rows)}};
+}
+
+}  // namespace treble

@@ -1,0 +1,71 @@
+#include <treble/engine.h>
+
+#include <chrono>
+#include <utility>
+
+#include "engine/backend.h"
+#include "engine/pipeline.h"
+#include "model/config.h"
+#include "record/encode.h"
+#include "text/tokenizer.h"
+
+namespace treble {
+
+struct Engine::State {
+  Tokenizer tokenizer;
+  EncodeOptions encode_options;
+  Pipeline pipeline;
+};
+
+namespace {
+
+EncodeOptions encode_options_of(const std::filesystem::path& folder, const EngineOptions& options) {
+  return {.max_tokens = std::min(options.max_tokens, read_max_positions(folder)),
+          .truncate_state = options.truncate_state};
+}
+
+Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
+  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision);
+  Model model = load_model(folder, *ops);
+  return Pipeline(std::move(ops), std::move(model), options.num_threads);
+}
+
+}  // namespace
+
+Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
+    : state_(new State{Tokenizer(folder, options.pretokenizer), encode_options_of(folder, options),
+                       open_pipeline(folder, options)}) {}
+
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+std::vector<Answers> Engine::answer(std::span<const Request> requests, Timings* timings) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::vector<EncodedRecord> records;
+  records.reserve(requests.size());
+  for (const Request& request : requests) records.push_back(encode(request));
+  if (timings) timings->encode_ms += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+
+  const auto logits = state_->pipeline.run(records, timings);
+  std::vector<Answers> answers;
+  answers.reserve(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    answers.push_back(decode_answers(requests[i], records[i], logits[i]));
+  return answers;
+}
+
+Answers Engine::answer(const Request& request, Timings* timings) const {
+  return std::move(answer(std::span(&request, 1), timings).front());
+}
+
+EncodedRecord Engine::encode(const Request& request) const {
+  return encode_record(request, state_->tokenizer, state_->encode_options);
+}
+
+std::size_t Engine::peak_activation_bytes() const {
+  return state_->pipeline.peak_activation_bytes();
+}
+
+}  // namespace treble

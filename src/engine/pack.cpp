@@ -1,0 +1,84 @@
+#include "engine/pack.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include <limits>
+
+namespace treble {
+namespace {
+
+void add_span(std::vector<std::int32_t>& spans, const Span& span, std::int32_t offset) {
+  spans.push_back(span.begin + offset);
+  spans.push_back(span.end + offset);
+}
+
+void add_tokens(PackedBatch& batch, const EncodedRecord& record, std::int64_t vocab_size) {
+  for (const std::int32_t id : record.input_ids) {
+    if (id < 0 || id >= vocab_size)
+      throw Error(ErrorCode::kRequest, fmt::format("request: token {} has no row in the model's vocabulary of {}; "
+                                                   "do tokenizer.json and config.json belong together?",
+                                                   id, vocab_size));
+    batch.input_ids.push_back(id);
+  }
+  batch.cu_seqlens.push_back(static_cast<std::int32_t>(batch.input_ids.size()));
+}
+
+void add_questions(PackedBatch& batch, const EncodedRecord& record, std::int32_t record_index, std::int32_t offset) {
+  for (const EncodedQuestion& question : record.questions) {
+    const auto question_index = static_cast<std::int32_t>(batch.question_types.size());
+    add_span(batch.question_spans, question.question_span, offset);
+    batch.question_types.push_back(static_cast<std::int32_t>(question.type));
+    batch.question_record.push_back(record_index);
+    for (const Span& span : question.option_spans) {
+      add_span(batch.option_spans, span, offset);
+      batch.option_question.push_back(question_index);
+    }
+    batch.cu_question_options.push_back(static_cast<std::int32_t>(batch.option_question.size()));
+  }
+  batch.cu_questions.push_back(static_cast<std::int32_t>(batch.question_types.size()));
+  batch.cu_options.push_back(static_cast<std::int32_t>(batch.option_question.size()));
+}
+
+}  // namespace
+
+PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size) {
+  std::size_t total_tokens = 0;
+  for (const EncodedRecord& record : records) total_tokens += record.input_ids.size();
+  if (total_tokens > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()) / 3)
+    throw Error(ErrorCode::kTooLong,
+                fmt::format("engine: {} tokens in one batch; send fewer requests at once", total_tokens));
+
+  PackedBatch batch;
+  batch.input_ids.reserve(total_tokens);
+  batch.cu_seqlens = batch.cu_questions = batch.cu_options = batch.cu_question_options = {0};
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto offset = static_cast<std::int32_t>(batch.input_ids.size());
+    add_tokens(batch, records[i], vocab_size);
+    add_questions(batch, records[i], static_cast<std::int32_t>(i), offset);
+  }
+
+  // Text only: time, height and width all count the record's tokens.
+  batch.positions.reserve(3 * total_tokens);
+  for (int axis = 0; axis < 3; ++axis)
+    for (const EncodedRecord& record : records)
+      for (std::size_t t = 0; t < record.input_ids.size(); ++t) batch.positions.push_back(static_cast<std::int32_t>(t));
+  return batch;
+}
+
+std::vector<std::vector<std::vector<float>>> unpack_logits(std::span<const EncodedRecord> records,
+                                                           const std::vector<float>& logits) {
+  std::vector<std::vector<std::vector<float>>> by_record;
+  auto next = logits.begin();
+  for (const EncodedRecord& record : records) {
+    auto& by_question = by_record.emplace_back();
+    for (const EncodedQuestion& question : record.questions) {
+      const auto end = next + static_cast<std::ptrdiff_t>(question.option_spans.size());
+      by_question.emplace_back(next, end);
+      next = end;
+    }
+  }
+  return by_record;
+}
+
+}  // namespace treble

@@ -1,0 +1,69 @@
+#include "engine/pack.h"
+
+#include <doctest/doctest.h>
+#include <treble/error.h>
+
+namespace treble {
+namespace {
+
+EncodedRecord record_of(std::vector<std::int32_t> ids, std::vector<EncodedQuestion> questions) {
+  EncodedRecord record;
+  record.input_ids = std::move(ids);
+  record.questions = std::move(questions);
+  return record;
+}
+
+EncodedQuestion question_of(QuestionType type, Span span, std::vector<Span> options) {
+  EncodedQuestion question;
+  question.type = type;
+  question.question_span = span;
+  question.option_spans = std::move(options);
+  return question;
+}
+
+std::vector<EncodedRecord> two_records() {
+  return {record_of({1, 2, 3, 4}, {question_of(QuestionType::kNoul, {0, 1}, {{1, 2}, {2, 3}})}),
+          record_of({5, 6, 7}, {question_of(QuestionType::kScore, {0, 1}, {{1, 2}}),
+                                question_of(QuestionType::kChoice, {1, 2}, {{0, 2}, {2, 3}, {0, 1}})})};
+}
+
+using Ints = std::vector<std::int32_t>;
+
+TEST_CASE("pack_batch: records lie end to end and each counts its positions from 0") {
+  const PackedBatch batch = pack_batch(two_records(), 100);
+  CHECK(batch.input_ids == Ints{1, 2, 3, 4, 5, 6, 7});
+  CHECK(batch.cu_seqlens == Ints{0, 4, 7});
+  CHECK(batch.positions == Ints{0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2});
+}
+
+TEST_CASE("pack_batch: spans are shifted to their record's place in the batch") {
+  const PackedBatch batch = pack_batch(two_records(), 100);
+  CHECK(batch.question_spans == Ints{0, 1, 4, 5, 5, 6});
+  CHECK(batch.option_spans == Ints{1, 2, 2, 3, 5, 6, 4, 6, 6, 7, 4, 5});
+}
+
+TEST_CASE("pack_batch: questions and options know their record and their question") {
+  const PackedBatch batch = pack_batch(two_records(), 100);
+  CHECK(batch.question_types == Ints{0, 2, 1});
+  CHECK(batch.question_record == Ints{0, 1, 1});
+  CHECK(batch.option_question == Ints{0, 0, 1, 2, 2, 2});
+  CHECK(batch.cu_questions == Ints{0, 1, 3});
+  CHECK(batch.cu_options == Ints{0, 2, 6});
+  CHECK(batch.cu_question_options == Ints{0, 2, 3, 6});
+}
+
+TEST_CASE("pack_batch: a token id without a row in the vocabulary is an error that names it") {
+  CHECK_THROWS_WITH_AS(pack_batch(two_records(), 7), doctest::Contains("token 7 has no row"), Error);
+  const std::vector<EncodedRecord> negative = {record_of({-1}, {})};
+  CHECK_THROWS_AS(pack_batch(negative, 7), Error);
+}
+
+TEST_CASE("unpack_logits: every question of every record gets its own logits back") {
+  const auto logits = unpack_logits(two_records(), {1, 2, 3, 4, 5, 6});
+  REQUIRE(logits.size() == 2);
+  CHECK(logits[0] == std::vector<std::vector<float>>{{1, 2}});
+  CHECK(logits[1] == std::vector<std::vector<float>>{{3}, {4, 5, 6}});
+}
+
+}  // namespace
+}  // namespace treble

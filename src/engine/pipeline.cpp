@@ -1,0 +1,60 @@
+#include "engine/pipeline.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include <chrono>
+
+#include "base/parallel.h"
+#include "engine/pack.h"
+#include "model/backbone.h"
+#include "model/head.h"
+
+namespace treble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double, std::milli>(end - begin).count();
+}
+
+}  // namespace
+
+Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads)
+    : num_threads_(resolve_threads(num_threads)),
+      ops_(std::move(ops)),
+      model_(std::move(model)),
+      workspace_(ops_->memory()) {}
+
+std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings) {
+  if (records.empty()) return {};
+  const PackedBatch batch = pack_batch(records, model_.config.text.vocab_size);
+
+  const std::lock_guard lock(mutex_);
+  const ThreadCount threads(num_threads_);
+  const Workspace::Scope scope(workspace_);
+  const Clock::time_point start = Clock::now();
+  const TensorView hidden = run_backbone(model_, batch, *ops_, workspace_);
+  const Clock::time_point backbone_done = Clock::now();
+  const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
+  if (timings) {
+    timings->backbone_ms += ms_between(start, backbone_done);
+    timings->head_ms += ms_between(backbone_done, Clock::now());
+  }
+  return unpack_logits(records, logits);
+}
+
+std::size_t Pipeline::peak_activation_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return workspace_.peak_bytes();
+}
+
+int resolve_threads(int num_threads) {
+  constexpr int kMost = 1024;
+  if (num_threads < 0 || num_threads > kMost)
+    throw Error(ErrorCode::kArgument, fmt::format("engine: {} threads; use 1 to {}, or 0 for all", num_threads, kMost));
+  return num_threads == 0 ? available_threads() : num_threads;
+}
+
+}  // namespace treble
