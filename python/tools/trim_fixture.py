@@ -1,0 +1,55 @@
+"""Makes tests/data/micro from the full fixture folder: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
+
+Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer shows
+in any row, and the full trace is 14 MB. Needs NumPy.
+"""
+
+import json
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROW_STEP = 8
+
+
+def read_safetensors(path):
+    data = Path(path).read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        yield name, entry["dtype"], np.frombuffer(data[start + begin:start + end], np.dtype(
+            {"F32": "<f4", "I64": "<i8", "BF16": "<u2"}[entry["dtype"]])).reshape(entry["shape"])
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, dtype, array in tensors:
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for _, _, array in tensors))
+
+
+def main(source, target):
+    source, target = Path(source), Path(target)
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(source / "release", target / "release", dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for name in ("requests.json", "expected_fp32.json", "expected_bf16.json"):
+        shutil.copyfile(source / name, target / name)
+    requests = json.loads((source / "requests.json").read_text(encoding="utf-8"))
+    is_text = lambda tensor: not any(key in requests[tensor.split(".")[0]] for key in ("images", "videos"))
+    write_safetensors(target / "expected_fp32.safetensors",
+                      [t for t in read_safetensors(source / "expected_fp32.safetensors") if is_text(t[0])])
+    write_safetensors(target / "trace_fp32.safetensors",
+                      [(name, dtype, np.ascontiguousarray(array[::ROW_STEP]))
+                       for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors") if is_text(name)])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

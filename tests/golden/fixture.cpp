@@ -1,0 +1,72 @@
+#include "fixture.h"
+
+#include <treble/error.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "base/mapped_file.h"
+
+namespace treble::testing {
+namespace {
+
+Json read_json(const std::filesystem::path& path) {
+  return parse_json(read_text_file(path), path.string(), ErrorCode::kInternal);
+}
+
+}  // namespace
+
+Fixture::Fixture()
+    : folder_(std::filesystem::path(TREBLE_TEST_DATA) / "micro"),
+      expected_bf16_(read_json(folder_ / "expected_bf16.json")),
+      hidden_(folder_ / "expected_fp32.safetensors"),
+      trace_(folder_ / "trace_fp32.safetensors") {
+  const Json requests = read_json(folder_ / "requests.json");
+  const Json expected = read_json(folder_ / "expected_fp32.json");
+  for (const auto& [name, request] : requests.as_object()) {
+    if (request.find("images") || request.find("videos")) continue;
+    FixtureCase next{name, request_from_json(request), {}, *expected.find(name)};
+    // The reference cuts the state of a prompt that is too long.
+    if (const Json* max_length = request.find("_max_length"))
+      next.encode_options = {.max_tokens = static_cast<std::int64_t>(max_length->as_double()), .truncate_state = true};
+    cases_.push_back(std::move(next));
+  }
+}
+
+const FixtureCase& Fixture::find(std::string_view name) const {
+  for (const FixtureCase& fixture_case : cases_)
+    if (fixture_case.name == name) return fixture_case;
+  throw std::runtime_error("no fixture request is called " + std::string(name));
+}
+
+std::vector<std::vector<double>> Fixture::logits(const FixtureCase& fixture_case, std::string_view run) const {
+  const Json& expected = run == "fp32" ? fixture_case.expected : *expected_bf16_.find(fixture_case.name);
+  std::vector<std::vector<double>> logits;
+  for (const auto& [question, values] : expected.find("logits")->as_object()) {
+    std::vector<double>& of_question = logits.emplace_back();
+    for (const Json& value : values.as_array()) of_question.push_back(value.as_double());
+  }
+  return logits;
+}
+
+TensorView Fixture::tensor(std::string_view name) const {
+  for (const SafetensorsFile* file : {&hidden_, &trace_})
+    for (const SafetensorsFile::Tensor& tensor : file->tensors())
+      if (tensor.name == name) return tensor.view;
+  return {};
+}
+
+double relative_l2(const TensorView& got, const TensorView& expected, std::int64_t step) {
+  double difference = 0, norm = 0;
+  for (std::int64_t row = 0; row < expected.size(0); ++row) {
+    const float* a = got.as<float>() + row * step * got.stride(0);
+    const float* b = expected.as<float>() + row * expected.stride(0);
+    for (std::int64_t i = 0; i < expected.size(1); ++i) {
+      difference += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+      norm += static_cast<double>(b[i]) * b[i];
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+}  // namespace treble::testing

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <treble/json.h>
+#include <treble/record.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "record/encode.h"
+
+namespace treble::testing {
+
+/// One request of tests/data/micro and what the original stack answered.
+struct FixtureCase {
+  std::string name;
+  Request request;
+  EncodeOptions encode_options;
+  Json expected;  ///< {"input_ids", "questions", "logits", "response"} of the fp32 run
+};
+
+/// The release with random weights that the original stack was run on, and its text requests.
+class Fixture {
+ public:
+  Fixture();
+
+  std::filesystem::path release() const { return folder_ / "release"; }
+  const std::vector<FixtureCase>& cases() const { return cases_; }
+  const FixtureCase& find(std::string_view name) const;
+
+  /// Expected logits of a case, [question][option]. @param run  "fp32" or "bf16"
+  std::vector<std::vector<double>> logits(const FixtureCase& fixture_case, std::string_view run) const;
+
+  /// A tensor of expected_fp32.safetensors or trace_fp32.safetensors; empty if there is none.
+  TensorView tensor(std::string_view name) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<FixtureCase> cases_;
+  Json expected_bf16_;
+  SafetensorsFile hidden_, trace_;
+};
+
+/// Token rows between two rows that the trimmed trace keeps.
+inline constexpr std::int64_t kTraceRowStep = 8;
+
+/// |got - expected| / |expected| over all elements, both [rows, columns] f32; row i of expected is row i * step of got.
+double relative_l2(const TensorView& got, const TensorView& expected, std::int64_t step = 1);
+
+}  // namespace treble::testing

@@ -1,0 +1,247 @@
+// The whole spine against the values of the original stack (tests/data/README.md).
+
+#include <doctest/doctest.h>
+#include <treble/engine.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "engine/backend.h"
+#include "engine/pack.h"
+#include "engine/pipeline.h"
+#include "fixture.h"
+#include "model/backbone.h"
+#include "text/tokenizer.h"
+
+namespace treble::testing {
+namespace {
+
+// fp32 sums in another order, through four layers: the reference's own NumPy form is within 5e-6 of its PyTorch form.
+constexpr double kLogitTolerance = 5e-5;
+constexpr double kHiddenTolerance = 2e-5;  // relative L2
+
+// Twice the noise that the original stack itself has between its bf16 and its fp32 run on these requests: 0.036 in a
+// logit, 0.0066 in a probability.
+constexpr double kBf16LogitTolerance = 0.07;
+constexpr double kBf16ProbabilityTolerance = 0.013;
+
+using Logits = std::vector<std::vector<std::vector<float>>>;  // [record][question][option]
+
+Pipeline open(const Fixture& fixture, Precision precision, int num_threads = 0) {
+  std::unique_ptr<Ops> ops = make_ops("cpu", precision);
+  Model model = load_model(fixture.release(), *ops);
+  return Pipeline(std::move(ops), std::move(model), num_threads);
+}
+
+EncodedRecord encode(const FixtureCase& fixture_case, const Tokenizer& tokenizer) {
+  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options);
+}
+
+double largest_difference(const std::vector<std::vector<float>>& got,
+                          const std::vector<std::vector<double>>& expected) {
+  REQUIRE(got.size() == expected.size());
+  double largest = 0;
+  for (std::size_t q = 0; q < got.size(); ++q) {
+    REQUIRE(got[q].size() == expected[q].size());
+    for (std::size_t o = 0; o < got[q].size(); ++o) {
+      REQUIRE(std::isfinite(got[q][o]));
+      largest = std::max(largest, std::abs(got[q][o] - expected[q][o]));
+    }
+  }
+  return largest;
+}
+
+double largest_difference(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& expected) {
+  std::vector<std::vector<double>> widened;
+  for (const std::vector<float>& of_question : expected) widened.emplace_back(of_question.begin(), of_question.end());
+  return largest_difference(got, widened);
+}
+
+template <typename Value>
+std::vector<double> softmax(const std::vector<Value>& logits) {
+  std::vector<double> p(logits.begin(), logits.end());
+  const double largest = *std::max_element(p.begin(), p.end());
+  for (double& x : p) x = std::exp(x - largest);
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& x : p) x /= sum;
+  return p;
+}
+
+double largest_probability_difference(const std::vector<std::vector<float>>& got,
+                                      const std::vector<std::vector<double>>& expected) {
+  double largest = 0;
+  for (std::size_t q = 0; q < got.size(); ++q) {
+    const std::vector<double> a = softmax(got[q]), b = softmax(expected[q]);
+    for (std::size_t o = 0; o < a.size(); ++o) largest = std::max(largest, std::abs(a[o] - b[o]));
+  }
+  return largest;
+}
+
+/// Largest difference between the numbers of two JSON values; infinite where anything else differs.
+double difference(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) return std::abs(a.as_double() - b.as_double());
+  if (a.is_object() && b.is_object() && a.as_object().size() == b.as_object().size()) {
+    double largest = 0;
+    for (std::size_t i = 0; i < a.as_object().size(); ++i) {
+      const auto& [key_a, value_a] = a.as_object()[i];
+      const auto& [key_b, value_b] = b.as_object()[i];
+      if (key_a != key_b) return INFINITY;
+      largest = std::max(largest, difference(value_a, value_b));
+    }
+    return largest;
+  }
+  return a == b ? 0.0 : INFINITY;
+}
+
+TEST_CASE("golden: ids and spans of every text request equal the original encoder's") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    CAPTURE(fixture_case.name);
+    const Json record = to_json(encode(fixture_case, tokenizer));
+    CHECK(*record.find("input_ids") == *fixture_case.expected.find("input_ids"));
+    CHECK(*record.find("questions") == *fixture_case.expected.find("questions"));
+  }
+}
+
+TEST_CASE("golden: fp32 logits of every text request are the original stack's") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kF32);
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    CAPTURE(fixture_case.name);
+    const EncodedRecord record = encode(fixture_case, tokenizer);
+    const Logits logits = pipeline.run(std::span(&record, 1));
+    CHECK(largest_difference(logits[0], fixture.logits(fixture_case, "fp32")) < kLogitTolerance);
+  }
+}
+
+TEST_CASE("golden: the response to every text request is the original's, to one step of its last decimal") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kF32);
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    CAPTURE(fixture_case.name);
+    const EncodedRecord record = encode(fixture_case, tokenizer);
+    const Json response = to_json(decode_answers(fixture_case.request, record, pipeline.run(std::span(&record, 1))[0]));
+    CHECK(difference(response, *fixture_case.expected.find("response")) < 1.01e-4);
+  }
+}
+
+TEST_CASE("golden: every traced stage and the hidden states are the original stack's") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
+  const Model model = load_model(fixture.release(), *ops);
+  for (const std::string name : {"card_example", "three_types"}) {
+    const EncodedRecord record = encode(fixture.find(name), tokenizer);
+    const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
+    int num_stages = 0;
+    Workspace workspace(ops->memory());
+    const Workspace::Scope scope(workspace);
+    const TensorView hidden =
+        run_backbone(model, batch, *ops, workspace, [&](const std::string& stage, const TensorView& value) {
+          const TensorView expected = fixture.tensor(name + "." + stage);
+          if (!expected) return;
+          CAPTURE(stage);
+          CHECK(relative_l2(value, expected, kTraceRowStep) < kHiddenTolerance);
+          ++num_stages;
+        });
+    CAPTURE(name);
+    CHECK(relative_l2(hidden, fixture.tensor(name + ".hidden")) < kHiddenTolerance);
+    CHECK(num_stages == (name == "card_example" ? 13 : 0));
+  }
+}
+
+TEST_CASE("golden: bf16 activations stay within twice the original's own bf16 noise") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kBf16);
+  double from_fp32 = 0, from_bf16 = 0;
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    CAPTURE(fixture_case.name);
+    const EncodedRecord record = encode(fixture_case, tokenizer);
+    const Logits logits = pipeline.run(std::span(&record, 1));
+    const auto expected = fixture.logits(fixture_case, "fp32");
+    CHECK(largest_difference(logits[0], expected) < kBf16LogitTolerance);
+    CHECK(largest_probability_difference(logits[0], expected) < kBf16ProbabilityTolerance);
+    from_fp32 = std::max(from_fp32, largest_probability_difference(logits[0], expected));
+    from_bf16 = std::max(from_bf16, largest_probability_difference(logits[0], fixture.logits(fixture_case, "bf16")));
+  }
+  MESSAGE("bf16 activations: max |dp| ", from_bf16, " from the original's bf16 run, ", from_fp32, " from its fp32 run");
+}
+
+TEST_CASE("engine: a record gives the same logits alone and inside packed batches of 2 and 7 records") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kF32);
+  std::vector<EncodedRecord> records;
+  for (const char* name :
+       {"plain_string", "three_types", "card_example", "option_order", "empty_state", "many_options", "whitespace"})
+    records.push_back(encode(fixture.find(name), tokenizer));
+  std::vector<std::vector<std::vector<float>>> alone;
+  for (const EncodedRecord& record : records) alone.push_back(pipeline.run(std::span(&record, 1))[0]);
+  for (const std::size_t count : {2, 7}) {
+    CAPTURE(count);
+    const Logits packed = pipeline.run(std::span(records).first(count));
+    for (std::size_t i = 0; i < count; ++i) CHECK(largest_difference(packed[i], alone[i]) < 1e-5);
+  }
+}
+
+/// A request of that many choice questions with that many options each.
+Request wide_request(int questions, int options) {
+  Request request;
+  request.state = "The parcel is late.";
+  for (int q = 0; q < questions; ++q) {
+    Question question{.id = "q" + std::to_string(q), .type = QuestionType::kChoice, .instructions = {}, .options = {}};
+    for (int o = 0; o < options; ++o)
+      question.options.push_back({"o" + std::to_string(o), "text " + std::to_string(o * 7)});
+    request.questions.push_back(std::move(question));
+  }
+  return request;
+}
+
+TEST_CASE("engine: 1 question with 1 option, 255 options and 64 questions are all answered") {
+  const Fixture fixture;
+  const Engine engine(fixture.release());
+  for (const auto& [questions, options] : {std::pair{1, 1}, {1, 255}, {64, 2}}) {
+    CAPTURE(questions);
+    CAPTURE(options);
+    const Answers answers = engine.answer(wide_request(questions, options));
+    REQUIRE(answers.answers.size() == static_cast<std::size_t>(questions));
+    for (const Answer& answer : answers.answers) {
+      REQUIRE(answer.probabilities.size() == static_cast<std::size_t>(options));
+      CHECK(std::accumulate(answer.probabilities.begin(), answer.probabilities.end(), 0.0) ==
+            doctest::Approx(1).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("engine: a whole wide request gives the same logits beside others as alone") {
+  const Fixture fixture;
+  const Engine engine(fixture.release());
+  const std::vector<Request> requests = {wide_request(1, 1), wide_request(3, 20), wide_request(9, 2)};
+  const std::vector<Answers> together = engine.answer(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Answers alone = engine.answer(requests[i]);
+    for (std::size_t q = 0; q < alone.answers.size(); ++q)
+      for (std::size_t o = 0; o < alone.answers[q].logits.size(); ++o)
+        CHECK(std::abs(alone.answers[q].logits[o] - together[i].answers[q].logits[o]) < 1e-5f);
+  }
+}
+
+TEST_CASE("engine: the number of threads does not change the logits") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  const EncodedRecord record = encode(fixture.find("three_types"), tokenizer);
+  Pipeline one = open(fixture, Precision::kF32, 1), three = open(fixture, Precision::kF32, 3);
+  CHECK(largest_difference(one.run(std::span(&record, 1))[0], three.run(std::span(&record, 1))[0]) < 1e-5);
+}
+
+TEST_CASE("engine: no requests give no answers") {
+  const Fixture fixture;
+  CHECK(Engine(fixture.release()).answer(std::span<const Request>()).empty());
+}
+
+}  // namespace
+}  // namespace treble::testing
