@@ -1,0 +1,98 @@
+# One folder is one target. treble_folder() declares the folder's objects and, beside them, its unit tests.
+
+# Settings that every target of ours shares; they never reach those who link to us.
+add_library(treble_settings INTERFACE)
+target_compile_features(treble_settings INTERFACE cxx_std_20)
+target_compile_options(treble_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # GCC 12 at -O3 takes "text" + std::string for overlapping copies: gcc.gnu.org/bugzilla, 105651.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # The baseline; AVX2 and AVX-512 code is chosen at run time (src/cpu).
+  -march=x86-64-v2
+  # a*b+c stays two roundings where the source says so; kernels ask for fused steps by name.
+  -ffp-contract=off)
+if(TREBLE_WARNINGS_AS_ERRORS)
+  target_compile_options(treble_settings INTERFACE -Werror)
+endif()
+if(TREBLE_SANITIZE)
+  target_compile_options(treble_settings INTERFACE
+    -fsanitize=${TREBLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(treble_settings INTERFACE -fsanitize=${TREBLE_SANITIZE})
+endif()
+
+# treble_folder(NAME SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPENDS folder ...] [LIBRARIES pkg::target ...]
+#               [TEST_DEPENDS folder ...])
+#   The objects treble_NAME of the current folder and, with TESTS, the program treble_NAME_tests. DEPENDS names the
+#   other folders that the sources include; scripts/check_arrows.py holds the includes to it. TEST_DEPENDS names those
+#   that only the tests include.
+function(treble_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_DEPENDS")
+  treble_folders_below(below ${ARG_DEPENDS})
+
+  add_library(treble_${name} OBJECT ${ARG_SOURCES})
+  set_target_properties(treble_${name} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    TREBLE_FOLDERS_BELOW "${below}")
+  target_include_directories(treble_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  list(TRANSFORM ARG_DEPENDS PREPEND treble_)
+  target_link_libraries(treble_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBRARIES} PRIVATE treble_settings)
+  set_property(GLOBAL APPEND PROPERTY TREBLE_FOLDERS ${name})
+  set_property(GLOBAL APPEND PROPERTY TREBLE_LIBRARIES ${ARG_LIBRARIES})
+
+  if(TREBLE_BUILD_TESTS AND ARG_TESTS)
+    treble_test_program(treble_${name}_tests FOLDERS ${name} ${ARG_TEST_DEPENDS} SOURCES ${ARG_TESTS})
+  endif()
+endfunction()
+
+# treble_folders_below(OUT folder ...): the folders and all that they depend on, each once.
+function(treble_folders_below out)
+  set(folders ${ARGN})
+  foreach(folder IN LISTS ARGN)
+    get_target_property(below treble_${folder} TREBLE_FOLDERS_BELOW)
+    list(APPEND folders ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  set(${out} ${folders} PARENT_SCOPE)
+endfunction()
+
+# treble_library(): all folders' objects as the library `treble`, static unless BUILD_SHARED_LIBS. Called once, after
+# the last folder.
+function(treble_library)
+  get_property(folders GLOBAL PROPERTY TREBLE_FOLDERS)
+  get_property(libraries GLOBAL PROPERTY TREBLE_LIBRARIES)
+  list(REMOVE_DUPLICATES libraries)
+  set_property(GLOBAL PROPERTY TREBLE_LIBRARIES ${libraries})
+  list(TRANSFORM folders REPLACE "(.+)" "$<TARGET_OBJECTS:treble_\\1>" OUTPUT_VARIABLE objects)
+
+  add_library(treble ${objects})
+  add_library(Treble::treble ALIAS treble)
+  set_target_properties(treble PROPERTIES
+    LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION}
+    # While the major version is 0, a minor one may break callers.
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_compile_features(treble INTERFACE cxx_std_20)
+  target_include_directories(treble INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(treble PRIVATE ${libraries})
+  if(TREBLE_SANITIZE)
+    target_link_options(treble PRIVATE -fsanitize=${TREBLE_SANITIZE})
+  endif()
+endfunction()
+
+# treble_test_program(NAME FOLDERS folder ... SOURCES a_test.cpp ... [LABEL label])
+#   A doctest program made of the objects of the folders and of those below them; CTest runs each case on its own.
+function(treble_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "LABEL" "FOLDERS;SOURCES")
+  treble_folders_below(folders ${ARG_FOLDERS})
+  list(TRANSFORM folders PREPEND treble_)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${folders} doctest::doctest treble_settings)
+  target_compile_definitions(${name} PRIVATE TREBLE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  # A case that CTest asks for by a name doctest does not find would pass without running.
+  set(properties FAIL_REGULAR_EXPRESSION "test cases: +0 ")
+  if(ARG_LABEL)
+    list(APPEND properties LABELS ${ARG_LABEL})
+  endif()
+  doctest_discover_tests(${name} ADD_LABELS 0 PROPERTIES ${properties})
+endfunction()
