@@ -1,0 +1,13 @@
+#pragma once
+
+#include <treble/json.h>
+
+#include <string>
+
+namespace treble {
+
+/// The text that the model reads for a value (prompt.md section 2): a string as it is, anything else as compact JSON
+/// with object keys sorted by code point at every depth; of duplicate keys the last stays.
+std::string render(const Json& value);
+
+}  // namespace treble
