@@ -45,7 +45,11 @@ std::size_t find_utf8_fault(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
     const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t num_bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    const std::size_t num_bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
     const std::string_view character = text.substr(at, num_bytes);
     if (!simdjson::validate_utf8(character.data(), character.size())) break;
     at += num_bytes;
