@@ -1,0 +1,116 @@
+#include "engine/bench.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/columns.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/files.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/text_width.h"
+
+namespace treble::cli {
+namespace {
+
+const CommandText kText = {
+    .name = "bench",
+    .summary = "measure how fast a model answers on this machine",
+    .usage = "(--model DIR | --synthetic SIZE) [options]",
+    .notes =
+        "Times are medians of the repeats, with the 10th and 90th percentile, in milliseconds. Made-up records have no "
+        "text,\n"
+        "so only --records measures encoding.\n",
+    .example = "bench --synthetic 0.8b --tokens 298,1502",
+};
+
+enum class Weights { kBf16, kInt8Convrot, kNf4 };
+
+struct BenchArguments {
+  BenchOptions options;
+  Weights weights = Weights::kBf16;
+  bool is_json = false;
+};
+
+std::string format_bytes(std::size_t bytes) {
+  const auto mebibytes = static_cast<double>(bytes) / (1 << 20);
+  return mebibytes < 1024 ? fmt::format("{:.1f} MiB", mebibytes) : fmt::format("{:.2f} GiB", mebibytes / 1024);
+}
+
+std::string format_ms(double ms) {
+  return fmt::format("{:.{}f}", ms, ms < 100 ? 2 : 0);
+}
+
+std::string print_report(const BenchReport& report) {
+  Columns table({{.title = "run"},
+                 {.title = "median ms", .is_right = true, .is_bold = true},
+                 {.title = "p10", .is_right = true},
+                 {.title = "p90", .is_right = true},
+                 {.title = "encode", .is_right = true},
+                 {.title = "backbone", .is_right = true},
+                 {.title = "head", .is_right = true},
+                 {.title = "tokens/s", .is_right = true},
+                 {.title = "decisions/s", .is_right = true}});
+  for (const BenchRow& row : report.rows) {
+    table.add({row.name, format_ms(row.total.median_ms), format_ms(row.total.p10_ms), format_ms(row.total.p90_ms),
+               format_ms(row.encode.median_ms), format_ms(row.backbone.median_ms), format_ms(row.head.median_ms),
+               fmt::format("{:.0f}", row.tokens_per_s), fmt::format("{:.1f}", row.decisions_per_s)});
+  }
+  return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n\n",
+                     printable(report.model), report.device, format_bytes(report.weight_bytes),
+                     format_bytes(report.activation_bytes), format_bytes(report.peak_resident_bytes)) +
+         table.print({.has_colour = is_terminal(STDOUT_FILENO)});
+}
+
+void show_step(const std::string& step) {
+  if (is_terminal(STDERR_FILENO)) report(step);
+}
+
+void run(const BenchArguments& args) {
+  if (args.weights != Weights::kBf16) {
+    throw Error(ErrorCode::kArgument, "bench: this version computes with bf16 weights only; leave --weights out");
+  }
+  const BenchReport report = run_bench(args.options, show_step);
+  File::standard_output().write(args.is_json ? dump_json_pretty(to_json(report)) + "\n" : print_report(report));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program) {
+  CLI::App& command = add_command(program, kText);
+  const auto args = std::make_shared<BenchArguments>();
+  BenchOptions& options = args->options;
+  CLI::Option* model = command.add_option("--model", options.model, "release folder")->type_name("DIR");
+  command
+      .add_option("--synthetic", options.synthetic,
+                  "random weights, made in memory, of the size 27b, 9b, 4b, 2b, 0.8b or LAYERSxHIDDEN")
+      ->type_name("SIZE")
+      ->excludes(model);
+  CLI::Option* tokens = command
+                            .add_option("--tokens", options.tokens,
+                                        "lengths of the made-up records, separated by commas (default: 298,1502)")
+                            ->type_name("N,...")
+                            ->delimiter(',')
+                            ->allow_extra_args(false);
+  command.add_option("--questions", options.questions, "of a made-up record           (default: 8)")->type_name("N");
+  command.add_option("--options", options.options, "of a question                 (default: 4)")->type_name("N");
+  command.add_option("--batch", options.batch, "records in one pass           (default: 1)")->type_name("N");
+  command.add_option("--records", options.records, "time the real requests of a .jsonl file, one at a time")
+      ->type_name("FILE")
+      ->excludes(tokens);
+  command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
+  add_word_option<Weights>(command, "--weights", "FORMAT", args->weights,
+                           {{"bf16", Weights::kBf16}, {"int8-convrot", Weights::kInt8Convrot}, {"nf4", Weights::kNf4}},
+                           "bf16                          (default: bf16)");
+  add_device_options(command, options.engine);
+  command.add_flag("--json", args->is_json, "as JSON instead of a table");
+  command.callback([args] { run(*args); });
+}
+
+}  // namespace treble::cli

@@ -1,0 +1,62 @@
+#include "record/encode.h"
+
+#include <fmt/format.h>
+#include <treble/record.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/files.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "model/config.h"
+#include "text/tokenizer.h"
+
+namespace treble::cli {
+namespace {
+
+const CommandText kText = {
+    .name = "encode",
+    .summary = "print the tokens and spans of a request, as the model reads it",
+    .usage = "--model DIR [options] REQUEST.json        (\"-\" reads standard input)",
+    .notes =
+        "Prints {\"input_ids\", \"questions\": [{\"id\", \"type\", \"question_span\", \"option_spans\", "
+        "\"option_ids\"}]}; types are\n"
+        "0 noul, 1 choice, 2 score. Of DIR only tokenizer.json, tokenizer_config.json and config.json are read.\n",
+    .example = "encode --model clef-27b ticket.json",
+};
+
+struct EncodeArguments {
+  std::filesystem::path model;
+  std::string request;
+  EncodeOptions options;
+  PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
+};
+
+void run(EncodeArguments& args) {
+  const Request request = parse_request(read_request(args.request));
+  args.options.max_tokens = std::min(args.options.max_tokens, read_max_positions(args.model));
+  const EncodedRecord record = encode_record(request, Tokenizer(args.model, args.pretokenizer), args.options);
+  if (record.dropped_state_tokens > 0) {
+    report(fmt::format("{} tokens of the state were cut off", record.dropped_state_tokens));
+  }
+  File::standard_output().write(dump_json(to_json(record)) + "\n");
+}
+
+}  // namespace
+
+void add_encode(CLI::App& program) {
+  CLI::App& command = add_command(program, kText);
+  const auto args = std::make_shared<EncodeArguments>();
+  command.add_option("--model", args->model, "release folder")->type_name("DIR")->required();
+  add_length_options(command, args->options);
+  add_pretokenizer_option(command, args->pretokenizer);
+  command.add_option("REQUEST", args->request, "a request as JSON")->required();
+  command.callback([args] { run(*args); });
+}
+
+}  // namespace treble::cli

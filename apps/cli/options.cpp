@@ -1,0 +1,24 @@
+#include "cli/options.h"
+
+namespace treble::cli {
+
+void add_device_options(CLI::App& command, EngineOptions& options) {
+  command.add_option("--device", options.device, "cpu                           (default: cpu)")->type_name("NAME");
+  command.add_option("--threads", options.num_threads, "threads of the CPU            (default: all it may use)")
+      ->type_name("N");
+  add_word_option<Precision>(command, "--precision", "TYPE", options.precision,
+                             {{"f32", Precision::kF32}, {"bf16", Precision::kBf16}},
+                             "activations in f32 or bf16    (default: f32)");
+}
+
+void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice) {
+  add_word_option<PretokenizerChoice>(command, "--pretokenizer", "NAME", choice,
+                                      {{"auto", PretokenizerChoice::kAuto},
+                                       {"file", PretokenizerChoice::kFile},
+                                       {"marks", PretokenizerChoice::kMarks},
+                                       {"plain", PretokenizerChoice::kPlain}},
+                                      "how text is split: as tokenizer_config.json implies (auto, default),\n"
+                                      "as tokenizer.json says (file), with or without marks in words (marks, plain)");
+}
+
+}  // namespace treble::cli

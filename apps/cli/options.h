@@ -1,0 +1,45 @@
+#pragma once
+
+#include <treble/engine.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace treble::cli {
+
+/// An option whose value is one of a few words.
+template <typename T>
+CLI::Option* add_word_option(CLI::App& command, const std::string& name, const std::string& value_name, T& value,
+                             const std::vector<std::pair<std::string, T>>& words, const std::string& description) {
+  std::vector<std::string> names;
+  for (const auto& word : words) names.push_back(word.first);
+  const auto set_value = [&value, words](const std::string& given) {
+    for (const auto& [word, meaning] : words) {
+      if (word == given) value = meaning;
+    }
+  };
+  return command.add_option_function<std::string>(name, set_value, description)
+      ->type_name(value_name)
+      ->check(CLI::IsMember(names).description(""));
+}
+
+/// --device, --threads and --precision.
+void add_device_options(CLI::App& command, EngineOptions& options);
+
+/// --max-tokens and --truncate-state, of EngineOptions or EncodeOptions.
+template <typename Options>
+void add_length_options(CLI::App& command, Options& options) {
+  command
+      .add_option("--max-tokens", options.max_tokens,
+                  "refuse longer records         (default: 65536 or the model's limit)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""));
+  command.add_flag("--truncate-state", options.truncate_state, "cut the end of a state that is too long, and say so");
+}
+
+/// --pretokenizer.
+void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice);
+
+}  // namespace treble::cli

@@ -1,0 +1,63 @@
+"""treble bench: that it runs and adds up; figures are for bench/."""
+
+import json
+
+from program import RELEASE, REQUESTS, SMALL, ProgramTest, dump, main
+
+
+class Bench(ProgramTest):
+    def test_release_at_two_lengths(self):
+        result = self.run_treble("bench", "--model", RELEASE, "--tokens", "40,70", "--questions", "2", "--options", "3",
+                                 "--batch", "2", "--repeats", "2", "--json")
+        report = json.loads(result.stdout)
+        self.assertEqual([row["total_tokens"] for row in report["rows"]], [80, 140])
+        for row in report["rows"]:
+            self.assertEqual(row["decisions"], 4)
+            total, parts = row["total_ms"], (row["encode_ms"], row["backbone_ms"], row["head_ms"])
+            self.assertLessEqual(total["p10"], total["median"])
+            self.assertLessEqual(total["median"], total["p90"])
+            self.assertLessEqual(sum(part["p10"] for part in parts), total["p90"])
+            self.assertAlmostEqual(row["tokens_per_s"], row["total_tokens"] / total["median"] * 1e3, delta=1)
+        self.assertGreater(report["peak_resident_bytes"], report["activation_bytes"])
+
+    def test_synthetic_model_as_a_table(self):
+        result = self.run_treble("bench", "--synthetic", "4x256", "--tokens", "16", "--repeats", "1",
+                                 "--precision", "bf16")
+        self.assertRegex(result.stdout, r"(?m)^model +4x256 synthetic$")
+        self.assertRegex(result.stdout, r"(?m)^device +cpu")
+        self.assertRegex(result.stdout,
+                         r"(?m)^memory +\S+ [MG]iB weights, \S+ [MG]iB activations, \S+ [MG]iB peak resident$")
+        self.assertRegex(result.stdout,
+                         r"(?m)^run +median ms +p10 +p90 +encode +backbone +head +tokens/s +decisions/s$")
+        self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){8}$")
+        self.assertEqual(result.stderr, "")
+
+    def test_real_requests_one_at_a_time(self):
+        records = self.file("r.jsonl", "\n".join(dump(r) for r in (SMALL, REQUESTS["card_example"])) + "\n")
+        rows = json.loads(self.run_treble("bench", "--model", RELEASE, "--records", records, "--json").stdout)["rows"]
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(rows[0]["total_tokens"], (309 + 604) // 2)
+        self.assertGreater(rows[0]["encode_ms"]["median"], 0)
+
+    def test_arguments(self):
+        def check(*arguments, words, status=2):
+            self.check_refused(["bench", *arguments], status, *words)
+
+        check(words=["--model", "--synthetic"])
+        check("--model", RELEASE, "--synthetic", "4x256", words=["--model", "--synthetic"])
+        check("--synthetic", "3b", words=["3b", "0.8b"])
+        check("--synthetic", "4x257", words=["4x257"])
+        check("--synthetic", "4x256", "--tokens", "12,many", words=["--tokens"])
+        check("--synthetic", "4x256", "--tokens", "1", words=["1"])
+        check("--synthetic", "4x256", "--repeats", "0", words=["repeats"])
+        check("--synthetic", "4x256", "--weights", "nf4", words=["this version", "bf16"])
+        check("--synthetic", "4x256", "--weights", "int8-convrot", words=["this version", "bf16"])
+        check("--synthetic", "4x256", "--weights", "fp4", words=["--weights", "fp4"])
+        check("--model", RELEASE, "--records", self.folder / "none.jsonl", words=["none.jsonl"])
+        check("--model", RELEASE, "--records", "r.jsonl", "--tokens", "12", words=["--records", "--tokens"])
+        check("--synthetic", "4x256", "--device", "abacus", words=["abacus"], status=5)
+        check("--model", self.folder / "none", words=["none"], status=4)
+
+
+if __name__ == "__main__":
+    main()

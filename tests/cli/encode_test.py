@@ -1,0 +1,51 @@
+"""treble encode."""
+
+import json
+
+from program import EXPECTED, RELEASE, SMALL, TEXT_REQUESTS, ProgramTest, main, with_limit
+
+
+class Encode(ProgramTest):
+    def test_ids_and_spans_equal_the_original_stack_s(self):
+        for name, request in TEXT_REQUESTS.items():
+            request, options = with_limit(request)
+            result = self.run_treble("encode", "--model", RELEASE, *options, self.file("r.json", request))
+            with self.subTest(name):
+                expected = {key: EXPECTED[name][key] for key in ("input_ids", "questions")}
+                self.assertEqual(json.loads(result.stdout), expected)
+                self.assertEqual("were cut off" in result.stderr, bool(options))
+
+    def test_needs_no_weights(self):
+        folder = self.copy_release(without=["model.safetensors", "joint_head.safetensors", "joint_head_config.json",
+                                            "processor_config.json", "generation_config.json"])
+        self.run_treble("encode", "--model", folder, self.file("r.json", SMALL))
+
+    def test_pretokenizer_can_be_chosen(self):
+        # One more merge, of a letter with the first byte of a combining mark, tells the two patterns apart.
+        tokenizer = json.loads((RELEASE / "tokenizer.json").read_text())
+        vocab, merges = tokenizer["model"]["vocab"], tokenizer["model"]["merges"]
+        joined = 1 + max([*vocab.values(), *(token["id"] for token in tokenizer["added_tokens"])])
+        vocab["qÌ"] = joined
+        merges.append(["q", "Ì"] if isinstance(merges[0], list) else "q Ì")
+        folder = self.copy_release(tokenizer__json=json.dumps(tokenizer))
+        request = self.file("r.json", {**SMALL, "state": "q\u0303"})
+        for choice, is_joined in (("auto", False), ("file", False), ("plain", False), ("marks", True)):
+            result = self.run_treble("encode", "--model", folder, "--pretokenizer", choice, request)
+            self.assertEqual(joined in json.loads(result.stdout)["input_ids"], is_joined, choice)
+
+    def test_model_s_own_limit_counts(self):
+        config = json.loads((RELEASE / "config.json").read_text())
+        config["text_config"]["max_position_embeddings"] = 200
+        folder = self.copy_release(config__json=json.dumps(config))
+        self.check_refused(["encode", "--model", folder, self.file("r.json", SMALL)], 3, "307", "200")
+
+    def test_errors(self):
+        request = self.file("r.json", SMALL)
+        self.check_refused(["encode", "--model", RELEASE, "--max-tokens", "308", request], 3, "309", "308")
+        self.check_refused(["encode", "--model", self.folder / "none", request], 4, "none")
+        self.check_refused(["encode", "--model", RELEASE, self.file("bad.json", "{")], 3, "request")
+        self.check_refused(["encode", request], 2, "--model is required", "treble help encode")
+
+
+if __name__ == "__main__":
+    main()
