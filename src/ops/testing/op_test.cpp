@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -69,6 +69,11 @@ std::size_t count_of(OpTest::Shape shape) {
 }
 
 }  // namespace
+
+double rounded(DType dtype, double x) {
+  const float narrow = static_cast<float>(x);
+  return static_cast<double>(dtype == DType::kBF16 ? to_float(to_bfloat16(narrow)) : narrow);
+}
 
 OpTest::OpTest(std::string op, const Backend& backend, std::uint32_t seed)
     : op_(std::move(op)),
@@ -172,6 +177,16 @@ void OpTest::expect(const TensorView& actual, std::span<const double> expected, 
                   op_, backend_, num_wrong, values.size(), actual.describe(),
                   fmt::join(index.begin(), index.begin() + actual.rank(), ", "), values[worst], expected[worst],
                   worst_excess, seed_));
+}
+
+void OpTest::expect_rounded(const TensorView& actual, std::span<const double> expected) {
+  const std::vector<double> values = read(actual);
+  REQUIRE(values.size() == expected.size());
+  std::size_t num_different = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) num_different += values[i] != expected[i];
+  const bool rounds_alike = num_different * 50 <= values.size();
+  CHECK_MESSAGE(rounds_alike, fmt::format("{} on {}: {} of {} elements of {} are rounded differently; seed {}", op_,
+                                          backend_, num_different, values.size(), actual.describe(), seed_));
 }
 
 }  // namespace treble::testing

@@ -24,6 +24,9 @@ struct Operand {
   double operator[](std::int64_t i) const { return values[static_cast<std::size_t>(i)]; }
 };
 
+/// x as dtype (f32 or bf16) holds it.
+double rounded(DType dtype, double x);
+
 /// One test of one operation on one backend. Owns the tensors, each in memory of exactly its size.
 ///
 ///     for (const Backend& backend : backends()) {
@@ -57,6 +60,10 @@ class OpTest {
   std::vector<double> read(const TensorView& view);
   /// Fails the test, and says where and with which seed, unless every element of `actual` is close.
   void expect(const TensorView& actual, std::span<const double> expected, Tolerance tolerance);
+  /// Fails the test when more than one element in fifty differs from `expected` at all, where `expected` was rounded
+  /// like the operation rounds. A rounding left out or put in changes a fifth of the elements and more; a different
+  /// order of fp32 sums tips one in hundreds over.
+  void expect_rounded(const TensorView& actual, std::span<const double> expected);
 
  private:
   struct Tensor {

@@ -1,0 +1,246 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "quant/linear_weight.h"
+#include "tensor/tensor_view.h"
+#include "tensor/workspace.h"
+
+// Every operation the model needs. A backend implements them; the model is written once, against this.
+//
+// Notation: T tokens of the batch, N sequences in it, h hidden_size. "act" is the backend's activation dtype, f32 or
+// bf16; arithmetic is fp32 throughout. In bf16, results are rounded where docs/model.md marks it. Views must not
+// overlap unless it says so. All calls are in order: a call sees what earlier calls wrote.
+
+namespace treble {
+
+/// An activation that Linears read, in the form they want it: what a producer (a norm, SwiGLU, attention) writes.
+/// Ops::linear_input() chooses the form from the consumers' weights, so that a backend can let the producer rotate and
+/// quantise in the same pass without the model knowing.
+struct LinearInput {
+  TensorView plain;  ///< [T, in_features] act or f32
+
+  LinearInput() = default;
+  LinearInput(TensorView view) : plain(view) {}
+};
+
+/// Rows of the vocabulary table.
+struct Embedding {
+  TensorView ids;    // [T] i32, each in [0, vocab_size)
+  TensorView table;  // [vocab_size, h] bf16
+  TensorView out;    // [T, h] act
+};
+
+/// Residual add and zero-centred RMSNorm:  x += delta;  out = x / sqrt(mean(x^2) + eps) * (1 + weight), one rounding.
+struct RmsNorm {
+  TensorView x;       // [T, h] act, in and out: the residual stream
+  TensorView delta;   // [T, h] act, or empty: x stays as it is
+  TensorView weight;  // [h] bf16, the gain minus one
+  float eps;
+  LinearInput out;  // [T, h]
+};
+
+/// Several Linears that read one input: out_i = input W_i^T + bias_i, accumulated in fp32 and rounded once.
+struct Linear {
+  struct Output {
+    const LinearWeight* weight;
+    TensorView out;  // [T, out_features] act or f32, rows may be strided
+  };
+  LinearInput input;  // [T, in_features]
+  std::span<const Output> outputs;
+};
+
+/// First half of the MLP: out = silu(input W_gate^T) * (input W_up^T).
+struct LinearSwiglu {
+  LinearInput input;  // [T, h]
+  const LinearWeight* gate;
+  const LinearWeight* up;  // both [intermediate_size, h]
+  LinearInput out;         // [T, intermediate_size]
+};
+
+/// Tables of the partial, interleaved M-RoPE: the angle of frequency i is positions[axis(i)] * theta^(-2i /
+/// rotary_dim).
+struct RotaryTables {
+  TensorView positions;  // [3, T] i32: time, height, width
+  float theta;
+  std::array<std::int32_t, 3> section;  // frequencies per axis; axis(i) is i % 3 while i < 3 * section, else time
+  TensorView cos, sin;                  // [T, rotary_dim / 2] act
+};
+
+/// Per-head zero-centred RMSNorm of query and key, then rotary embedding of their first rotary_dim features
+/// (feature i pairs with i + rotary_dim / 2). In place.
+struct AttentionInputs {
+  TensorView query;           // [T, num_q_heads, head_dim] act, may be strided
+  TensorView key;             // [T, num_kv_heads, head_dim] act, may be strided
+  TensorView q_norm, k_norm;  // [head_dim] bf16, gains minus one
+  TensorView cos, sin;        // [T, rotary_dim / 2] act
+  float eps;
+};
+
+/// Softmax attention over packed sequences, without a score matrix in memory.
+/// Query heads share key/value heads in consecutive groups. Queries are the last rows of their sequence: query row i of
+/// L_q, with L_k keys, sits at position L_k - L_q + i, and with `causal` reads the keys up to and including that
+/// position.
+struct Attention {
+  TensorView query;       // [T_q, num_q_heads, head_dim] act or f32, may be strided
+  TensorView key, value;  // [T_k, num_kv_heads, head_dim], same dtype, may be strided
+  TensorView gate;        // [T_q, num_q_heads, head_dim], may be strided, or empty: out is multiplied by sigmoid(gate)
+  TensorView cu_seqlens_q;  // [N + 1] i32 in host memory, first 0, last T_q
+  TensorView cu_seqlens_k;  // [N + 1] i32 in host memory, first 0, last T_k
+  bool causal;
+  float scale;
+  LinearInput out;  // [T_q, num_q_heads * head_dim]
+};
+
+/// What the gated delta rule reads, from the raw projections: depthwise causal convolution over time and SiLU of
+/// `mixed`, split into query, key (L2-normalised per head, eps 1e-6 on the sum) and value; and the two gates
+///     beta = sigmoid(b),   log_decay = -exp(A_log) softplus(a + dt_bias).
+struct DeltaRuleInputs {
+  TensorView mixed;           // [T, conv_dim] act: query, key, value channels, each head-major
+  TensorView a, b;            // [T, num_v_heads] act
+  TensorView conv_weight;     // [conv_dim, conv_kernel_size] bf16; the last tap meets the current token
+  TensorView A_log, dt_bias;  // [num_v_heads] bf16
+  TensorView conv_state;      // [N, conv_dim, conv_kernel_size - 1] act, in: mixed before the first token, out: of the
+                              // last tokens; empty: starts from zero and is not kept
+  TensorView cu_seqlens;      // [N + 1] i32 in host memory
+  TensorView query, key;      // out: [T, num_k_heads, key_head_dim] act
+  TensorView value;           // out: [T, num_v_heads, value_head_dim] act
+  TensorView log_decay;       // out: [T, num_v_heads] f32, natural log, <= 0
+  TensorView beta;            // out: [T, num_v_heads] f32, in (0, 1)
+};
+
+/// Gated delta rule over packed sequences, chunked for prefill. Per value head, for each token t:
+///     S = exp(log_decay_t) S;   S += key_t^T (beta_t (value_t - key_t S));   out_t = scale query_t S
+/// Value head n reads key head n / (num_v_heads / num_k_heads). Source: arXiv:2412.06464.
+struct GatedDeltaRule {
+  TensorView query, key;       // [T, num_k_heads, key_head_dim] act, L2-normalised
+  TensorView value, out;       // [T, num_v_heads, value_head_dim] act
+  TensorView log_decay, beta;  // [T, num_v_heads] f32
+  TensorView recurrent_state;  // [N, num_v_heads, key_head_dim, value_head_dim] f32, in: initial, out: final;
+                               // empty: starts from zero and is not kept
+  TensorView cu_seqlens;       // [N + 1] i32 in host memory, first 0, last T
+  float scale;                 // usually 1 / sqrt(key_head_dim)
+};
+
+/// Per-head RMSNorm with a plain gain, then the gate: out = x / sqrt(mean(x^2) + eps) * weight * silu(gate).
+struct GatedRmsNorm {
+  TensorView x, gate;  // [T, num_v_heads, value_head_dim] act
+  TensorView weight;   // [value_head_dim] bf16, the gain itself
+  float eps;
+  LinearInput out;  // [T, num_v_heads * value_head_dim]
+};
+
+/// LayerNorm with biased variance. out may be x.
+struct LayerNorm {
+  TensorView x;             // [R, h] act or f32
+  TensorView weight, bias;  // [h] bf16
+  float eps;
+  LinearInput out;  // [R, h] act or f32
+};
+
+/// Means of row ranges, in fp32.
+struct SpanMean {
+  TensorView rows;   // [R, h] bf16 or f32
+  TensorView index;  // [T] i32 in host memory, or empty: span positions name index[t] instead of t
+  TensorView spans;  // [S, 2] i32 in host memory: begin, end, not empty
+  TensorView out;    // [S, h] f32
+};
+
+enum class GeluForm { kErf, kTanh };
+
+/// In place.
+struct Gelu {
+  TensorView x;  // [R, w] act or f32
+  GeluForm form;
+};
+
+/// x[i] += rows[index[i]].
+struct AddRows {
+  TensorView x;      // [R, w] f32
+  TensorView rows;   // [R', w] f32 or bf16
+  TensorView index;  // [R] i32 in host memory, or empty: row i itself
+};
+
+/// What the residual scorer reads of a field and one of its options: [F, R, F * R, |F - R|].
+struct OptionFeatures {
+  TensorView fields;   // [Q, w] f32
+  TensorView options;  // [O, w] f32
+  TensorView owner;    // [O] i32 in host memory: the option's question
+  TensorView out;      // [O, 4 w] f32
+};
+
+/// out = prior_scale cos(lexical, anchor) + residual_gate (joint_scale cos(field, option) + residual).
+/// Norms are floored at 1e-12 in the first cosine and at 1e-8 in the second.
+struct OptionLogits {
+  TensorView fields, options;  // [Q, w], [O, w] f32
+  TensorView anchor, lexical;  // [Q, h], [O, h] f32
+  TensorView residual;         // [O, 1] f32
+  TensorView owner;            // [O] i32 in host memory
+  float prior_scale, joint_scale, residual_gate;
+  TensorView out;  // [O] f32
+};
+
+/// The operations. Each call checks shapes and dtypes once (kInternal if they do not fit) and passes on to the backend.
+/// One thread at a time.
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  /// The device and the vector code in use, e.g. "cpu (AVX2)": for reports.
+  virtual std::string name() const = 0;
+  /// f32 or bf16: the type of the activations between operations.
+  virtual DType activation_dtype() const = 0;
+  /// Where activations live.
+  virtual Memory& memory() = 0;
+  /// A weight as the backend reads it, from a host view that outlives the model. May return the view itself.
+  virtual TensorView place_weight(const TensorView& host) = 0;
+  /// Copies host data into memory that the operations can read; may return the view itself.
+  virtual TensorView upload(Workspace& workspace, const TensorView& host) = 0;
+  /// Copies a contiguous result to the host, after all calls before it.
+  virtual void download(const TensorView& source, void* host) = 0;
+
+  /// Memory for the input of these Linears, in the form that their formats want it.
+  virtual LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
+                                   std::initializer_list<const LinearWeight*> consumers);
+
+  void embedding(const Embedding& args);
+  void rms_norm(const RmsNorm& args);
+  void linear(const Linear& args);
+  void linear_swiglu(const LinearSwiglu& args);
+  void rotary_tables(const RotaryTables& args);
+  void attention_inputs(const AttentionInputs& args);
+  void attention(const Attention& args);
+  void delta_rule_inputs(const DeltaRuleInputs& args);
+  void gated_delta_rule(const GatedDeltaRule& args);
+  void gated_rms_norm(const GatedRmsNorm& args);
+  void layer_norm(const LayerNorm& args);
+  void span_mean(const SpanMean& args);
+  void gelu(const Gelu& args);
+  void add_rows(const AddRows& args);
+  void option_features(const OptionFeatures& args);
+  void option_logits(const OptionLogits& args);
+
+ private:
+  virtual void do_embedding(const Embedding& args) = 0;
+  virtual void do_rms_norm(const RmsNorm& args) = 0;
+  virtual void do_linear(const Linear& args) = 0;
+  virtual void do_linear_swiglu(const LinearSwiglu& args) = 0;
+  virtual void do_rotary_tables(const RotaryTables& args) = 0;
+  virtual void do_attention_inputs(const AttentionInputs& args) = 0;
+  virtual void do_attention(const Attention& args) = 0;
+  virtual void do_delta_rule_inputs(const DeltaRuleInputs& args) = 0;
+  virtual void do_gated_delta_rule(const GatedDeltaRule& args) = 0;
+  virtual void do_gated_rms_norm(const GatedRmsNorm& args) = 0;
+  virtual void do_layer_norm(const LayerNorm& args) = 0;
+  virtual void do_span_mean(const SpanMean& args) = 0;
+  virtual void do_gelu(const Gelu& args) = 0;
+  virtual void do_add_rows(const AddRows& args) = 0;
+  virtual void do_option_features(const OptionFeatures& args) = 0;
+  virtual void do_option_logits(const OptionLogits& args) = 0;
+};
+
+}  // namespace treble
