@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "ops/ops.h"
+
+namespace treble::cpu {
+
+class OnednnBf16;
+
+/// Ops on this machine's processor. Vector code is chosen at run time: SSE4, AVX2 or AVX-512.
+/// Weights are read where they lie, and widened in registers.
+class CpuOps final : public Ops {
+ public:
+  /// @param activation_dtype  f32, or bf16 with the reference's roundings
+  explicit CpuOps(DType activation_dtype);
+  ~CpuOps() override;
+
+  std::string name() const override;
+  DType activation_dtype() const override { return activation_dtype_; }
+  Memory& memory() override { return host_memory(); }
+  TensorView place_weight(const TensorView& host) override { return host; }
+  TensorView upload(Workspace&, const TensorView& host) override { return host; }
+  void download(const TensorView& source, void* host) override;
+
+ private:
+  void do_embedding(const Embedding& args) override;
+  void do_rms_norm(const RmsNorm& args) override;
+  void do_linear(const Linear& args) override;
+  void do_linear_swiglu(const LinearSwiglu& args) override;
+  void do_rotary_tables(const RotaryTables& args) override;
+  void do_attention_inputs(const AttentionInputs& args) override;
+  void do_attention(const Attention& args) override;
+  void do_delta_rule_inputs(const DeltaRuleInputs& args) override;
+  void do_gated_delta_rule(const GatedDeltaRule& args) override;
+  void do_gated_rms_norm(const GatedRmsNorm& args) override;
+  void do_layer_norm(const LayerNorm& args) override;
+  void do_span_mean(const SpanMean& args) override;
+  void do_gelu(const Gelu& args) override;
+  void do_add_rows(const AddRows& args) override;
+  void do_option_features(const OptionFeatures& args) override;
+  void do_option_logits(const OptionLogits& args) override;
+
+  void swiglu_onednn_bf16(const LinearSwiglu& args);
+
+  DType activation_dtype_;
+  Workspace scratch_{host_memory()};         // packed tokens and tiles inside one operation
+  std::unique_ptr<OnednnBf16> onednn_bf16_;  // null when the processor has no bf16 products
+};
+
+}  // namespace treble::cpu
