@@ -1,0 +1,212 @@
+#include "cpu/linear_tiles.h"
+
+#include "cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/linear_tiles.cpp"
+#include <hwy/foreach_target.h>  // keep in this order
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace treble::cpu::HWY_NAMESPACE {
+
+// As many sums as leave registers for a column of weights and one vector of a token: 16 registers, or 32 with AVX-512.
+constexpr bool kManyRegisters = kLanes >= 16;
+constexpr std::int64_t kTileTokens = kManyRegisters ? 6 : 4;
+constexpr std::int64_t kTileOutputs = kManyRegisters ? 4 : 3;
+static_assert(kPassTokens % kTileTokens == 0 && kPassOutputs % kTileOutputs == 0);
+
+// Features of one sweep over a pass. A tile of tokens stays in the first-level cache, and adding up the lanes at the
+// end of a sweep costs 3 %.
+constexpr std::int64_t kSweepFeatures = 1024;
+
+/// Features of a token as they are packed: whole vectors, zeros at the end.
+constexpr std::int64_t padded(std::int64_t in_features) {
+  return (in_features + kLanes - 1) / kLanes * kLanes;
+}
+
+std::int64_t packed_size(std::int64_t num_tokens, std::int64_t in_features) {
+  return num_tokens * padded(in_features);
+}
+
+// Packed order: tiles of tokens; in a tile, vector by vector of features, the tokens side by side. The last tile may
+// hold fewer tokens.
+template <typename T>
+void pack_pass_of(const TensorView& input, std::int64_t begin, float* packed) {
+  const std::int64_t in_features = input.size(1), end = std::min(begin + kPassTokens, input.size(0));
+  float* to = packed + begin * padded(in_features);
+  for (std::int64_t first = begin; first < end; first += kTileTokens) {
+    const std::int64_t num_tokens = std::min(kTileTokens, end - first);
+    for (std::int64_t t = 0; t < num_tokens; ++t) {
+      const T* from = input.as<T>() + (first + t) * input.stride(0);
+      for (std::int64_t k = 0; k < in_features; k += kLanes)
+        store(load(from + k, in_features - k), to + k * num_tokens + t * kLanes);
+    }
+    to += num_tokens * padded(in_features);
+  }
+}
+
+void pack_pass(const TensorView& input, std::int64_t begin, float* packed) {
+  if (input.dtype() == DType::kBF16) {
+    pack_pass_of<bfloat16>(input, begin, packed);
+  } else {
+    pack_pass_of<float>(input, begin, packed);
+  }
+}
+
+/// One tile over `depth` features: product[t, o] (+)= tokens[t] . rows[o].
+template <std::int64_t kTokens>
+HWY_INLINE void multiply_tile(const float* tokens, const bfloat16* const* rows, std::int64_t depth, bool add,
+                              float* product) {
+  VecF32 sums[kTokens][kTileOutputs];
+#pragma GCC unroll 8
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+    for (std::int64_t o = 0; o < kTileOutputs; ++o) sums[t][o] = zero();
+  }
+  const auto step = [&](std::int64_t k, std::int64_t count) HWY_ATTR {
+    VecF32 weights[kTileOutputs];
+#pragma GCC unroll 8
+    for (std::int64_t o = 0; o < kTileOutputs; ++o) weights[o] = load(rows[o] + k, count);
+#pragma GCC unroll 8
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      const VecF32 token = load(tokens + k * kTokens + t * kLanes);
+#pragma GCC unroll 8
+      for (std::int64_t o = 0; o < kTileOutputs; ++o) sums[t][o] = hn::MulAdd(token, weights[o], sums[t][o]);
+    }
+  };
+  std::int64_t k = 0;
+  for (; k + kLanes <= depth; k += kLanes) step(k, kLanes);
+  if (k < depth) step(k, depth - k);
+#pragma GCC unroll 8
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+    for (std::int64_t o = 0; o < kTileOutputs; ++o) {
+      float& to = product[t * kPassOutputs + o];
+      to = sum(sums[t][o]) + (add ? to : 0.0f);
+    }
+  }
+}
+
+/// The same for a number of tokens known only now.
+template <std::int64_t kTokens = kTileTokens>
+HWY_INLINE void multiply_tile_of(std::int64_t num_tokens, const float* tokens, const bfloat16* const* rows,
+                                 std::int64_t depth, bool add, float* product) {
+  if constexpr (kTokens > 1) {
+    if (num_tokens < kTokens) return multiply_tile_of<kTokens - 1>(num_tokens, tokens, rows, depth, add, product);
+  }
+  multiply_tile<kTokens>(tokens, rows, depth, add, product);
+}
+
+void add_bias(const TensorView& bias, const TensorView& product) {
+  const std::int64_t num_outputs = bias.size(0);
+  for (std::int64_t t = 0; t < product.size(0); ++t) {
+    float* row = product.as<float>() + t * kPassOutputs;
+    for (std::int64_t o = 0; o < num_outputs; o += kLanes) {
+      const VecF32 x = load(row + o, num_outputs - o);
+      store(hn::Add(x, load(bias.as<bfloat16>() + o, num_outputs - o)), row + o, num_outputs - o);
+    }
+  }
+}
+
+void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, const TensorView& product) {
+  const std::int64_t num_tokens = product.size(0), num_outputs = weight.size(0), in_features = weight.size(1);
+  for (std::int64_t k = 0; k == 0 || k < in_features; k += kSweepFeatures) {
+    const std::int64_t depth = std::min(kSweepFeatures, in_features - k);
+    for (std::int64_t t = 0; t < num_tokens; t += kTileTokens) {
+      const std::int64_t tile_tokens = std::min(kTileTokens, num_tokens - t);
+      const float* tokens = packed + t * padded(in_features) + k * tile_tokens;
+      float* to = product.as<float>() + t * kPassOutputs;
+      for (std::int64_t o = 0; o < num_outputs; o += kTileOutputs) {
+        // Past the last row the last tile repeats it.
+        const bfloat16* rows[kTileOutputs];
+        for (std::int64_t i = 0; i < kTileOutputs; ++i)
+          rows[i] = weight.as<bfloat16>() + std::min(o + i, num_outputs - 1) * weight.stride(0) + k;
+        multiply_tile_of(tile_tokens, tokens, rows, depth, k > 0, to + o);
+      }
+    }
+  }
+  if (bias) add_bias(bias, product);
+}
+
+template <typename Out>
+void store_product_as(const TensorView& product, const TensorView& out) {
+  const std::int64_t num_outputs = out.size(1);
+  for (std::int64_t t = 0; t < out.size(0); ++t) {
+    const float* from = product.as<float>() + t * product.stride(0);
+    Out* to = out.as<Out>() + t * out.stride(0);
+    for (std::int64_t o = 0; o < num_outputs; o += kLanes)
+      store(load(from + o, num_outputs - o), to + o, num_outputs - o);
+  }
+}
+
+void store_product(const TensorView& product, const TensorView& out) {
+  if (out.dtype() == DType::kBF16) {
+    store_product_as<bfloat16>(product, out);
+  } else {
+    store_product_as<float>(product, out);
+  }
+}
+
+template <typename In, typename Out>
+void store_swiglu_as(const TensorView& gate, const TensorView& up, const TensorView& out) {
+  const std::int64_t num_outputs = out.size(1);
+  for (std::int64_t t = 0; t < out.size(0); ++t) {
+    const In* gates = gate.as<In>() + t * gate.stride(0);
+    const In* ups = up.as<In>() + t * up.stride(0);
+    Out* to = out.as<Out>() + t * out.stride(0);
+    for (std::int64_t o = 0; o < num_outputs; o += kLanes) {
+      const VecF32 activated = round_to<Out>(silu(round_to<Out>(load(gates + o, num_outputs - o))));
+      store(hn::Mul(activated, round_to<Out>(load(ups + o, num_outputs - o))), to + o, num_outputs - o);
+    }
+  }
+}
+
+void store_swiglu(const TensorView& gate, const TensorView& up, const TensorView& out) {
+  if (out.dtype() == DType::kF32) {
+    store_swiglu_as<float, float>(gate, up, out);
+  } else if (gate.dtype() == DType::kF32) {
+    store_swiglu_as<float, bfloat16>(gate, up, out);
+  } else {
+    store_swiglu_as<bfloat16, bfloat16>(gate, up, out);
+  }
+}
+
+}  // namespace treble::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace treble::cpu {
+
+HWY_EXPORT(packed_size);
+HWY_EXPORT(pack_pass);
+HWY_EXPORT(multiply_pass);
+HWY_EXPORT(store_product);
+HWY_EXPORT(store_swiglu);
+
+std::int64_t packed_size(std::int64_t num_tokens, std::int64_t in_features) {
+  return HWY_DYNAMIC_DISPATCH(packed_size)(num_tokens, in_features);
+}
+
+void pack_pass(const TensorView& input, std::int64_t begin, float* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_pass)(input, begin, packed);
+}
+
+void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, const TensorView& product) {
+  HWY_DYNAMIC_DISPATCH(multiply_pass)(packed, weight, bias, product);
+}
+
+void store_product(const TensorView& product, const TensorView& out) {
+  HWY_DYNAMIC_DISPATCH(store_product)(product, out);
+}
+
+void store_swiglu(const TensorView& gate, const TensorView& up, const TensorView& out) {
+  HWY_DYNAMIC_DISPATCH(store_swiglu)(gate, up, out);
+}
+
+}  // namespace treble::cpu
+#endif

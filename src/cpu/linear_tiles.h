@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/tensor_view.h"
+
+// The product of fp32 tokens with bf16 weight rows, as dot products: a tile of a few tokens by a few weight rows is
+// held in registers and runs along the features, widening the weights as they are loaded. Weights are read where they
+// lie, once for a pass of tokens; only the tokens are copied, into an order that the tiles read front to back.
+//
+// It runs against the fused multiply-add units from about 16 tokens on, and against memory below.
+
+namespace treble::cpu {
+
+/// Tokens and outputs of one call of multiply_pass(): the product fits in the first-level cache, and the weights of one
+/// block of features in the second. Multiples of every instruction set's tile.
+inline constexpr std::int64_t kPassTokens = 96;
+inline constexpr std::int64_t kPassOutputs = 48;
+
+/// Floats that `num_tokens` packed tokens take.
+std::int64_t packed_size(std::int64_t num_tokens, std::int64_t in_features);
+
+/// Packs tokens [begin, begin + kPassTokens), or to the end, of input [T, in_features] f32 or bf16 into their place in
+/// `packed`, where token 0 comes first. `begin` is a multiple of kPassTokens.
+void pack_pass(const TensorView& input, std::int64_t begin, float* packed);
+
+/// product[t, o] = token t . weight row o + bias[o], for the rows that there are.
+/// @param packed   what pack_pass() wrote for the first of the tokens
+/// @param weight   [num_outputs, in_features] bf16, at most kPassOutputs rows
+/// @param bias     [num_outputs] bf16, or empty
+/// @param product  [num_tokens, kPassOutputs] f32, contiguous, at most kPassTokens rows; columns past num_outputs are
+/// lost
+void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, const TensorView& product);
+
+/// out = product, rounded to out's dtype.
+void store_product(const TensorView& product, const TensorView& out);
+
+/// out = silu(gate) * up, rounded to out's dtype wherever the reference rounds: both factors, the silu and the product.
+/// @param gate, up  like out, or f32
+void store_swiglu(const TensorView& gate, const TensorView& up, const TensorView& out);
+
+}  // namespace treble::cpu

@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "ops/testing/op_test.h"
+
+using namespace treble;
+using namespace treble::testing;
+
+namespace {
+
+struct Weight {
+  Operand weight, bias;
+  LinearWeight linear;
+};
+
+/// Entries such that an output over inputs of unit variance has unit variance.
+Weight random_weight(OpTest& test, std::int64_t out_features, std::int64_t in_features, bool has_bias) {
+  Weight out;
+  out.weight = test.normal(DType::kBF16, {out_features, in_features}, 1 / std::sqrt(static_cast<double>(in_features)));
+  if (has_bias) out.bias = test.normal(DType::kBF16, {out_features});
+  out.linear = {.weight = out.weight, .bias = out.bias};
+  return out;
+}
+
+std::vector<double> product(const std::vector<double>& input, const Weight& weight) {
+  const std::int64_t out_features = weight.linear.out_features(), in_features = weight.linear.in_features();
+  std::vector<double> out;
+  for (std::int64_t t = 0; t < std::ssize(input) / in_features; ++t) {
+    for (std::int64_t o = 0; o < out_features; ++o) {
+      double sum = weight.bias.view ? weight.bias[o] : 0;
+      for (std::int64_t i = 0; i < in_features; ++i)
+        sum += input[static_cast<std::size_t>(t * in_features + i)] * weight.weight[o * in_features + i];
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+/// Of a product with a random_weight().
+Tolerance product_tolerance(DType dtype, std::int64_t in_features) {
+  return tolerance(dtype, in_features, 1 / std::sqrt(static_cast<double>(in_features)));
+}
+
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+}  // namespace
+
+TEST_CASE("linear: the product of every token with every weight row, for all sizes of tile and tail") {
+  struct Case {
+    std::int64_t total_tokens, in_features, out_features;
+  };
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 41);
+    for (const auto& [total_tokens, in_features, out_features] :
+         {Case{1, 1, 1}, Case{1, 1024, 4}, Case{2, 64, 3}, Case{3, 20, 7}, Case{5, 33, 1}, Case{17, 96, 96},
+          Case{97, 130, 49}, Case{200, 1100, 50}, Case{30, 2500, 10}}) {
+      CAPTURE(total_tokens);
+      CAPTURE(in_features);
+      const Operand input = test.normal(test.act(), {total_tokens, in_features});
+      const Weight weight = random_weight(test, out_features, in_features, false);
+      const TensorView out = test.output(test.act(), {total_tokens, out_features});
+      const Linear::Output output{&weight.linear, out};
+      test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+      test.expect(out, product(input.values, weight), product_tolerance(test.act(), in_features));
+    }
+  }
+}
+
+TEST_CASE("linear: a batch longer than one block of packed tokens") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 42);
+    const Operand input = test.normal(test.act(), {2501, 16});
+    const Weight weight = random_weight(test, 50, 16, true);
+    const TensorView out = test.output(test.act(), {2501, 50});
+    const Linear::Output output{&weight.linear, out};
+    test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+    test.expect(out, product(input.values, weight), product_tolerance(test.act(), 16));
+  }
+}
+
+TEST_CASE("linear: several outputs of one input, with and without bias, in both dtypes, into rows of wider tensors") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 43);
+    constexpr std::int64_t kFeatures = 72;
+    for (const std::int64_t total_tokens : {1, 40}) {
+      for (const DType in : {test.act(), DType::kF32}) {
+        const Operand wide_input = test.normal(in, {total_tokens, kFeatures + 8});
+        const TensorView input = wide_input.view.slice(1, 8, kFeatures + 8);
+        const Weight first = random_weight(test, 60, kFeatures, true),
+                     second = random_weight(test, 10, kFeatures, false);
+        const TensorView wide = test.output(test.act(), {total_tokens, 80}),
+                         plain = test.output(DType::kF32, {total_tokens, 10});
+        const std::array<Linear::Output, 3> outputs = {Linear::Output{&first.linear, wide.slice(1, 5, 65)},
+                                                       {&second.linear, plain},
+                                                       {&second.linear, wide.slice(1, 66, 76)}};
+        test.ops().linear({.input = input, .outputs = outputs});
+        const std::vector<double> values = test.read(input);
+        test.expect(outputs[0].out, product(values, first), product_tolerance(test.act(), kFeatures));
+        test.expect(outputs[1].out, product(values, second), product_tolerance(DType::kF32, kFeatures));
+        test.expect(outputs[2].out, product(values, second), product_tolerance(test.act(), kFeatures));
+        for (const auto& [begin, end] : {std::pair(0, 5), {65, 66}, {76, 80}}) {
+          for (const double value : test.read(wide.slice(1, begin, end))) CHECK(std::isnan(value));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear: no tokens, or no outputs, is no work") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 44);
+    const Weight weight = random_weight(test, 6, 8, true), none = random_weight(test, 0, 8, false);
+    const Operand input = test.normal(test.act(), {20, 8});
+    const TensorView out = test.output(test.act(), {20, 6});
+    const std::array<Linear::Output, 2> outputs = {Linear::Output{&none.linear, test.output(test.act(), {20, 0})},
+                                                   {&weight.linear, out}};
+    test.ops().linear({.input = input.view, .outputs = outputs});
+    test.expect(out, product(input.values, weight), product_tolerance(test.act(), 8));
+
+    const Linear::Output empty{&weight.linear, out.rows(0, 0)};
+    test.ops().linear({.input = input.view.rows(0, 0), .outputs = {&empty, 1}});
+    test.ops().linear({.input = input.view, .outputs = {}});
+    test.ops().linear_swiglu(
+        {.input = input.view.rows(0, 0), .gate = &weight.linear, .up = &weight.linear, .out = out.rows(0, 0)});
+  }
+}
+
+TEST_CASE("linear: an infinite or undefined input spoils its own row and no other") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 45);
+    std::vector<double> values(7 * 9, 1.0);
+    values[3 * 9 + 8] = std::numeric_limits<double>::quiet_NaN();
+    const Operand input = test.with_values(test.act(), {7, 9}, values);
+    const Weight weight = random_weight(test, 5, 9, false);
+    const TensorView out = test.output(test.act(), {7, 5});
+    const Linear::Output output{&weight.linear, out};
+    test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+    const std::vector<double> actual = test.read(out);
+    for (std::size_t i = 0; i < actual.size(); ++i) CHECK(std::isnan(actual[i]) == (i / 5 == 3));
+  }
+}
+
+TEST_CASE("linear_swiglu: silu of the gate times up, rounded where the reference rounds") {
+  struct Case {
+    std::int64_t total_tokens, in_features, out_features;
+    bool has_bias;
+  };
+  for (const Backend& backend : backends()) {
+    OpTest test("linear_swiglu", backend, 46);
+    for (const auto& [total_tokens, in_features, out_features, has_bias] :
+         {Case{1, 8, 1, false}, Case{3, 40, 20, true}, Case{100, 1030, 60, false}, Case{1200, 16, 50, false}}) {
+      CAPTURE(total_tokens);
+      const Operand input = test.normal(test.act(), {total_tokens, in_features});
+      const Weight gate = random_weight(test, out_features, in_features, has_bias);
+      const Weight up = random_weight(test, out_features, in_features, has_bias);
+      const TensorView wide = test.output(test.act(), {total_tokens, out_features + 3});
+      const TensorView out = wide.slice(1, 2, out_features + 2);
+      test.ops().linear_swiglu({.input = input.view, .gate = &gate.linear, .up = &up.linear, .out = out});
+      const std::vector<double> gates = product(input.values, gate), ups = product(input.values, up);
+      std::vector<double> expected;
+      for (std::size_t i = 0; i < gates.size(); ++i) {
+        const double activated = rounded(test.act(), silu(rounded(test.act(), gates[i])));
+        expected.push_back(rounded(test.act(), activated * rounded(test.act(), ups[i])));
+      }
+      // Factors of up to 4, each with the error of a product.
+      const Tolerance close = tolerance(test.act(), in_features, 4 / std::sqrt(static_cast<double>(in_features)), 4);
+      test.expect(out, expected, {close.relative, close.absolute});
+      if (test.act() == DType::kBF16 && total_tokens > 3) test.expect_rounded(out, expected);
+    }
+  }
+}
