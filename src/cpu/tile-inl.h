@@ -96,7 +96,8 @@ HWY_INLINE void load_row(const T* from, std::int64_t count, float scale, float* 
   for (std::int64_t i = 0; i < count; i += kLanes) store(hn::Mul(load(from + i, count - i), fill(scale)), to + i);
 }
 
-/// Starts to fetch `count` elements that are wanted soon: rows of a tensor lie too far apart for the processor to guess.
+/// Starts to fetch `count` elements that are wanted soon: rows of a tensor lie too far apart for the processor to
+/// guess.
 template <typename T>
 HWY_INLINE void prefetch_row(const T* from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(64 / sizeof(T))) hwy::Prefetch(from + i);
