@@ -43,15 +43,6 @@ TEST_CASE("host_memory: blocks are aligned to 64 bytes, also those of an odd siz
   }
 }
 
-TEST_CASE("host_memory: a block larger than any memory is an error of the device") {
-  try {
-    host_memory().free(host_memory().allocate(std::size_t{1} << 62), std::size_t{1} << 62);
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kDevice);
-  }
-}
-
 TEST_CASE("workspace: tensors do not share memory and are aligned") {
   CountingMemory memory;
   Workspace workspace(memory);

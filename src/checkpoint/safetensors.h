@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "tensor/tensor_view.h"
+
+namespace treble {
+
+/// One safetensors file, mapped. Format: 8 bytes little-endian header length n, n bytes of JSON
+/// {name: {dtype, shape, data_offsets}}, then the data, offsets counted from the header's end.
+class SafetensorsFile {
+ public:
+  struct Tensor {
+    std::string name;
+    TensorView view;  ///< read-only memory of the mapping; may be less aligned than its dtype
+  };
+
+  /// Reads and checks the header: every later access through a view is inside the file. As strict as the format's own
+  /// library: the tensors cover the data without gaps, overlaps or bytes left over. `__metadata__` is not read.
+  /// @throws Error kCheckpoint naming the file and the tensor: header longer than the file or than 100 MB, offsets out
+  ///         of range, overlapping, or not the size that shape and dtype give, unknown dtype, a name twice
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::filesystem::path path_;
+  MappedFile file_;
+  std::vector<Tensor> tensors_;  // in the order of their data
+};
+
+}  // namespace treble
