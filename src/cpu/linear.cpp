@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <vector>
 
@@ -8,13 +7,14 @@
 #include "cpu/cpu_ops.h"
 #include "cpu/linear_tiles.h"
 #include "cpu/onednn_bf16.h"
+#include "cpu/tile.h"
 
 namespace treble::cpu {
 namespace {
 
 // Tokens that are packed at once: they bound the scratch memory, and are so many that reading the weights again for the
 // next ones costs nothing.
-constexpr std::int64_t kBlockTokens = 12 * kPassTokens;
+constexpr std::int64_t kBlockTokens = 6 * kPassTokens;
 
 // Tokens whose gate and up projections are held at once on the oneDNN path.
 constexpr std::int64_t kSwigluTokens = 512;
@@ -23,16 +23,23 @@ constexpr std::int64_t passes(std::int64_t count, std::int64_t per_pass) {
   return (count + per_pass - 1) / per_pass;
 }
 
-/// A product of one pass, on its thread's stack.
-struct PassProduct {
-  alignas(64) std::array<float, kPassTokens * kPassOutputs> data;
+/// What a thread works in: products of passes and widened weights.
+class PassScratch {
+ public:
+  static constexpr std::int64_t kProductSize = kPassTokens * kPassOutputs;
+  static constexpr std::int64_t kNumFloats = 2 * kProductSize + kWidenedSize;
 
-  /// Writes token rows [0, num_tokens) by the outputs of `weight`.
-  TensorView multiply(const float* packed, std::int64_t num_tokens, const LinearWeight& weight) {
-    const TensorView product(data.data(), DType::kF32, {num_tokens, kPassOutputs});
-    multiply_pass(packed, weight.weight, weight.bias, product);
+  explicit PassScratch(float* memory) : memory_(memory) {}
+
+  /// The product of packed tokens with the rows of `weight`, in product 0 or 1.
+  TensorView multiply(const float* packed, std::int64_t num_tokens, const LinearWeight& weight, int index = 0) const {
+    const TensorView product(memory_ + index * kProductSize, DType::kF32, {num_tokens, kPassOutputs});
+    multiply_pass(packed, weight.weight, weight.bias, memory_ + 2 * kProductSize, product);
     return product.slice(1, 0, weight.out_features());
   }
+
+ private:
+  float* memory_;
 };
 
 /// Some tokens, packed for the tiles.
@@ -43,7 +50,8 @@ struct TokenPass {
   std::int64_t num_tokens() const { return end - begin; }
 };
 
-/// Calls body(pass of tokens, j) for every pass of the input's tokens and every j in [0, count), on all threads.
+/// Calls body(pass of tokens, j, scratch) for every pass of the input's tokens and every j in [0, count), on all
+/// threads.
 template <typename Body>
 void for_token_passes(const TensorView& input, std::int64_t count, Workspace& scratch, const Body& body) {
   const std::int64_t total_tokens = input.size(0), in_features = input.size(1);
@@ -53,12 +61,14 @@ void for_token_passes(const TensorView& input, std::int64_t count, Workspace& sc
   for (std::int64_t begin = 0; begin < total_tokens; begin += kBlockTokens) {
     const TensorView block = input.rows(begin, std::min(begin + kBlockTokens, total_tokens));
     const std::int64_t num_passes = passes(block.size(0), kPassTokens);
-    parallel_for(num_passes, [&](std::int64_t i) { pack_pass(block, i * kPassTokens, packed); });
+    parallel_ranges(block.size(0), kPackTokens,
+                    [&](std::int64_t first, std::int64_t last) { pack_tokens(block, first, last, packed); });
     // Neighbouring calls share their weights.
-    parallel_for(num_passes * count, [&](std::int64_t i) {
+    for_each_task(scratch, num_passes * count, PassScratch::kNumFloats, [&](std::int64_t i, float* memory) {
       const std::int64_t first = i % num_passes * kPassTokens;
       const std::int64_t last = std::min(first + kPassTokens, block.size(0));
-      body(TokenPass{begin + first, begin + last, packed + packed_size(first, in_features)}, i / num_passes);
+      body(TokenPass{begin + first, begin + last, packed + packed_size(first, in_features)}, i / num_passes,
+           PassScratch(memory));
     });
   }
 }
@@ -88,12 +98,12 @@ void CpuOps::do_linear(const Linear& args) {
     return;
   }
   const std::vector<OutputPass> all = output_passes(args.outputs);
-  for_token_passes(input, std::ssize(all), scratch_, [&](const TokenPass& tokens, std::int64_t i) {
+  const auto multiply = [&](const TokenPass& tokens, std::int64_t i, const PassScratch& scratch) {
     const auto& [output, begin, end] = all[static_cast<std::size_t>(i)];
-    PassProduct product;
-    store_product(product.multiply(tokens.packed, tokens.num_tokens(), output->weight->rows(begin, end)),
+    store_product(scratch.multiply(tokens.packed, tokens.num_tokens(), output->weight->rows(begin, end)),
                   output->out.rows(tokens.begin, tokens.end).slice(1, begin, end));
-  });
+  };
+  for_token_passes(input, std::ssize(all), scratch_, multiply);
 }
 
 void CpuOps::do_linear_swiglu(const LinearSwiglu& args) {
@@ -102,13 +112,13 @@ void CpuOps::do_linear_swiglu(const LinearSwiglu& args) {
   if (choose_linear({input.dtype(), input.size(0)}, onednn_bf16_ != nullptr) == LinearKernel::kOnednnBf16)
     return swiglu_onednn_bf16(args);
   const std::int64_t out_features = args.gate->out_features();
-  for_token_passes(input, passes(out_features, kPassOutputs), scratch_, [&](const TokenPass& tokens, std::int64_t i) {
+  const auto multiply = [&](const TokenPass& tokens, std::int64_t i, const PassScratch& scratch) {
     const std::int64_t begin = i * kPassOutputs, end = std::min(begin + kPassOutputs, out_features);
-    PassProduct gate, up;
-    store_swiglu(gate.multiply(tokens.packed, tokens.num_tokens(), args.gate->rows(begin, end)),
-                 up.multiply(tokens.packed, tokens.num_tokens(), args.up->rows(begin, end)),
+    store_swiglu(scratch.multiply(tokens.packed, tokens.num_tokens(), args.gate->rows(begin, end), 0),
+                 scratch.multiply(tokens.packed, tokens.num_tokens(), args.up->rows(begin, end), 1),
                  out.rows(tokens.begin, tokens.end).slice(1, begin, end));
-  });
+  };
+  for_token_passes(input, passes(out_features, kPassOutputs), scratch_, multiply);
 }
 
 void CpuOps::swiglu_onednn_bf16(const LinearSwiglu& args) {

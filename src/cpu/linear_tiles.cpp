@@ -4,6 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/linear_tiles.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // keep in this order
 #include <hwy/highway.h>
 
@@ -18,11 +19,10 @@ namespace treble::cpu::HWY_NAMESPACE {
 constexpr bool kManyRegisters = kLanes >= 16;
 constexpr std::int64_t kTileTokens = kManyRegisters ? 6 : 4;
 constexpr std::int64_t kTileOutputs = kManyRegisters ? 4 : 3;
-static_assert(kPassTokens % kTileTokens == 0 && kPassOutputs % kTileOutputs == 0);
+static_assert(kPackTokens % kTileTokens == 0 && kPassTokens % kPackTokens == 0 && kPassOutputs % kTileOutputs == 0);
 
-// Features of one sweep over a pass. A tile of tokens stays in the first-level cache, and adding up the lanes at the
-// end of a sweep costs 3 %.
-constexpr std::int64_t kSweepFeatures = 1024;
+// A pass of fewer tokens would not repay the widened copy.
+constexpr std::int64_t kFewTokens = 32;
 
 /// Features of a token as they are packed: whole vectors, zeros at the end.
 constexpr std::int64_t padded(std::int64_t in_features) {
@@ -36,8 +36,8 @@ std::int64_t packed_size(std::int64_t num_tokens, std::int64_t in_features) {
 // Packed order: tiles of tokens; in a tile, vector by vector of features, the tokens side by side. The last tile may
 // hold fewer tokens.
 template <typename T>
-void pack_pass_of(const TensorView& input, std::int64_t begin, float* packed) {
-  const std::int64_t in_features = input.size(1), end = std::min(begin + kPassTokens, input.size(0));
+void pack_tokens_of(const TensorView& input, std::int64_t begin, std::int64_t end, float* packed) {
+  const std::int64_t in_features = input.size(1);
   float* to = packed + begin * padded(in_features);
   for (std::int64_t first = begin; first < end; first += kTileTokens) {
     const std::int64_t num_tokens = std::min(kTileTokens, end - first);
@@ -50,18 +50,53 @@ void pack_pass_of(const TensorView& input, std::int64_t begin, float* packed) {
   }
 }
 
-void pack_pass(const TensorView& input, std::int64_t begin, float* packed) {
+void pack_tokens(const TensorView& input, std::int64_t begin, std::int64_t end, float* packed) {
   if (input.dtype() == DType::kBF16) {
-    pack_pass_of<bfloat16>(input, begin, packed);
+    pack_tokens_of<bfloat16>(input, begin, end, packed);
   } else {
-    pack_pass_of<float>(input, begin, packed);
+    pack_tokens_of<float>(input, begin, end, packed);
+  }
+}
+
+/// Weight rows of a tile as they lie, at the first feature of a sweep.
+struct StoredRows {
+  const bfloat16* rows[kTileOutputs];
+
+  /// Past the last row it repeats that one: nobody reads those sums.
+  StoredRows(const TensorView& weight, std::int64_t output, std::int64_t feature) {
+    for (std::int64_t i = 0; i < kTileOutputs; ++i) {
+      const std::int64_t row = std::min(output + i, weight.size(0) - 1);
+      rows[i] = weight.as<bfloat16>() + row * weight.stride(0) + feature;
+    }
+  }
+  HWY_INLINE VecF32 operator()(std::int64_t output, std::int64_t k, std::int64_t count) const {
+    return load(rows[output] + k, count);
+  }
+};
+
+/// The same in fp32, vector by vector of features, the rows side by side; zeros after the last feature.
+struct WidenedRows {
+  const float* data;
+
+  HWY_INLINE VecF32 operator()(std::int64_t output, std::int64_t k, std::int64_t) const {
+    return load(data + k * kTileOutputs + output * kLanes);
+  }
+};
+
+/// Widens features [feature, feature + depth) of all rows, tile by tile.
+void widen_rows(const TensorView& weight, std::int64_t feature, std::int64_t depth, float* widened) {
+  for (std::int64_t o = 0; o < weight.size(0); o += kTileOutputs, widened += kTileOutputs * padded(depth)) {
+    const StoredRows rows(weight, o, feature);
+    for (std::int64_t i = 0; i < kTileOutputs; ++i) {
+      for (std::int64_t k = 0; k < depth; k += kLanes)
+        store(rows(i, k, depth - k), widened + k * kTileOutputs + i * kLanes);
+    }
   }
 }
 
 /// One tile over `depth` features: product[t, o] (+)= tokens[t] . rows[o].
-template <std::int64_t kTokens>
-HWY_INLINE void multiply_tile(const float* tokens, const bfloat16* const* rows, std::int64_t depth, bool add,
-                              float* product) {
+template <std::int64_t kTokens, typename Rows>
+HWY_INLINE void multiply_tile(const float* tokens, const Rows& rows, std::int64_t depth, bool add, float* product) {
   VecF32 sums[kTokens][kTileOutputs];
 #pragma GCC unroll 8
   for (std::int64_t t = 0; t < kTokens; ++t) {
@@ -71,7 +106,7 @@ HWY_INLINE void multiply_tile(const float* tokens, const bfloat16* const* rows, 
   const auto step = [&](std::int64_t k, std::int64_t count) HWY_ATTR {
     VecF32 weights[kTileOutputs];
 #pragma GCC unroll 8
-    for (std::int64_t o = 0; o < kTileOutputs; ++o) weights[o] = load(rows[o] + k, count);
+    for (std::int64_t o = 0; o < kTileOutputs; ++o) weights[o] = rows(o, k, count);
 #pragma GCC unroll 8
     for (std::int64_t t = 0; t < kTokens; ++t) {
       const VecF32 token = load(tokens + k * kTokens + t * kLanes);
@@ -93,13 +128,34 @@ HWY_INLINE void multiply_tile(const float* tokens, const bfloat16* const* rows, 
 }
 
 /// The same for a number of tokens known only now.
-template <std::int64_t kTokens = kTileTokens>
-HWY_INLINE void multiply_tile_of(std::int64_t num_tokens, const float* tokens, const bfloat16* const* rows,
-                                 std::int64_t depth, bool add, float* product) {
+template <std::int64_t kTokens = kTileTokens, typename Rows>
+HWY_INLINE void multiply_tile_of(std::int64_t num_tokens, const float* tokens, const Rows& rows, std::int64_t depth,
+                                 bool add, float* product) {
   if constexpr (kTokens > 1) {
     if (num_tokens < kTokens) return multiply_tile_of<kTokens - 1>(num_tokens, tokens, rows, depth, add, product);
   }
   multiply_tile<kTokens>(tokens, rows, depth, add, product);
+}
+
+/// All tiles of a pass over features [feature, feature + depth). rows_at(o) is the rows of the tile of output o.
+template <typename RowsAt>
+HWY_INLINE void sweep(const float* packed, std::int64_t in_features, std::int64_t feature, std::int64_t depth,
+                      std::int64_t num_outputs, const RowsAt& rows_at, const TensorView& product) {
+  const std::int64_t num_tokens = product.size(0);
+  const std::int64_t num_tiles = (num_outputs + kTileOutputs - 1) / kTileOutputs;
+  for (std::int64_t t = 0; t < num_tokens; t += kTileTokens) {
+    const std::int64_t tile_tokens = std::min(kTileTokens, num_tokens - t);
+    const float* tokens = packed + t * padded(in_features) + feature * tile_tokens;
+    // The next tokens come while these are multiplied, a share with each tile; the processor does not foresee them. It
+    // is a quarter of the speed of long inputs. A hint may point past the end.
+    const float* next = tokens + kTileTokens * padded(in_features);
+    const std::int64_t share = (depth * kTileTokens + num_tiles - 1) / num_tiles;
+    for (std::int64_t o = 0; o < num_outputs; o += kTileOutputs, next += share) {
+      constexpr std::int64_t kLineFloats = 16;
+      for (std::int64_t i = 0; i < share; i += kLineFloats) hwy::Prefetch(next + i);
+      multiply_tile_of(tile_tokens, tokens, rows_at(o), depth, feature > 0, product.as<float>() + t * kPassOutputs + o);
+    }
+  }
 }
 
 void add_bias(const TensorView& bias, const TensorView& product) {
@@ -113,21 +169,19 @@ void add_bias(const TensorView& bias, const TensorView& product) {
   }
 }
 
-void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, const TensorView& product) {
-  const std::int64_t num_tokens = product.size(0), num_outputs = weight.size(0), in_features = weight.size(1);
-  for (std::int64_t k = 0; k == 0 || k < in_features; k += kSweepFeatures) {
-    const std::int64_t depth = std::min(kSweepFeatures, in_features - k);
-    for (std::int64_t t = 0; t < num_tokens; t += kTileTokens) {
-      const std::int64_t tile_tokens = std::min(kTileTokens, num_tokens - t);
-      const float* tokens = packed + t * padded(in_features) + k * tile_tokens;
-      float* to = product.as<float>() + t * kPassOutputs;
-      for (std::int64_t o = 0; o < num_outputs; o += kTileOutputs) {
-        // Past the last row the last tile repeats it.
-        const bfloat16* rows[kTileOutputs];
-        for (std::int64_t i = 0; i < kTileOutputs; ++i)
-          rows[i] = weight.as<bfloat16>() + std::min(o + i, num_outputs - 1) * weight.stride(0) + k;
-        multiply_tile_of(tile_tokens, tokens, rows, depth, k > 0, to + o);
-      }
+void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, float* widened,
+                   const TensorView& product) {
+  const std::int64_t num_outputs = weight.size(0), in_features = weight.size(1);
+  if (product.size(0) <= kFewTokens) {
+    const auto rows_at = [&](std::int64_t o) { return StoredRows(weight, o, 0); };
+    sweep(packed, in_features, 0, in_features, num_outputs, rows_at, product);
+  } else {
+    // A tile of tokens stays in the first-level cache for the whole sweep; adding up lanes at its end costs 3 %.
+    for (std::int64_t feature = 0; feature == 0 || feature < in_features; feature += kSweepFeatures) {
+      const std::int64_t depth = std::min(kSweepFeatures, in_features - feature);
+      widen_rows(weight, feature, depth, widened);
+      const auto rows_at = [&](std::int64_t o) { return WidenedRows{widened + o * padded(depth)}; };
+      sweep(packed, in_features, feature, depth, num_outputs, rows_at, product);
     }
   }
   if (bias) add_bias(bias, product);
@@ -183,7 +237,7 @@ HWY_AFTER_NAMESPACE();
 namespace treble::cpu {
 
 HWY_EXPORT(packed_size);
-HWY_EXPORT(pack_pass);
+HWY_EXPORT(pack_tokens);
 HWY_EXPORT(multiply_pass);
 HWY_EXPORT(store_product);
 HWY_EXPORT(store_swiglu);
@@ -192,12 +246,13 @@ std::int64_t packed_size(std::int64_t num_tokens, std::int64_t in_features) {
   return HWY_DYNAMIC_DISPATCH(packed_size)(num_tokens, in_features);
 }
 
-void pack_pass(const TensorView& input, std::int64_t begin, float* packed) {
-  HWY_DYNAMIC_DISPATCH(pack_pass)(input, begin, packed);
+void pack_tokens(const TensorView& input, std::int64_t begin, std::int64_t end, float* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_tokens)(input, begin, end, packed);
 }
 
-void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, const TensorView& product) {
-  HWY_DYNAMIC_DISPATCH(multiply_pass)(packed, weight, bias, product);
+void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, float* widened,
+                   const TensorView& product) {
+  HWY_DYNAMIC_DISPATCH(multiply_pass)(packed, weight, bias, widened, product);
 }
 
 void store_product(const TensorView& product, const TensorView& out) {
