@@ -6,8 +6,8 @@ import re
 import signal
 import subprocess
 
-from program import (EXPECTED, ONE_STEP, RELEASE, REQUESTS, SMALL, TREBLE, ProgramTest, dump, main, run_on_terminal,
-                     with_limit)
+from program import (EXPECTED, ONE_STEP, RELEASE, REQUESTS, SMALL, TIME_LIMIT_S, TREBLE, ProgramTest, dump, main,
+                     run_on_terminal, with_limit)
 
 
 def changed(**members):
@@ -29,8 +29,8 @@ class Answers(ProgramTest):
             self.check_close(self.answer(request, *options), EXPECTED[name]["response"], ONE_STEP)
 
     def test_bf16_activations_stay_within_their_noise(self):
-        response = self.answer(REQUESTS["three_types"], "--precision", "bf16")
-        self.check_close(response, EXPECTED["three_types"]["response"], 0.03)
+        response = self.answer(REQUESTS["option_order"], "--precision", "bf16")
+        self.check_close(response, EXPECTED["option_order"]["response"], 0.015)
 
     def test_logits_come_in_the_order_of_encode(self):
         logits = self.answer(REQUESTS["option_order"], "--logits")["x_logits"]
@@ -38,12 +38,13 @@ class Answers(ProgramTest):
 
     def test_confidence_kinds_change_nothing_else(self):
         request = one_question({"type": "choice", "criteria": {"a": None, "b": None, "c": None}})
-        responses = {kind: self.answer(request, "--confidence", kind) for kind in ("max", "systemone", "entropy")}
-        answers = {kind: response["answers"]["q"] for kind, response in responses.items()}
+        answers = {kind: self.answer(request, *options)["answers"]["q"]
+                   for kind, options in (("max", []), ("systemone", ["--confidence", "systemone"]),
+                                         ("entropy", ["--confidence", "entropy"]))}
         top = max(answers["max"]["probabilities"].values())
         self.assertAlmostEqual(answers["max"]["confidence"], top, delta=ONE_STEP)
         self.assertAlmostEqual(answers["systemone"]["confidence"], (3 * top - 1) / 2, delta=3 * ONE_STEP)
-        self.assertEqual(self.answer(request), responses["max"])
+        self.assertTrue(0 <= answers["entropy"]["confidence"] < top)
         for answer in answers.values():
             self.assertEqual(answer["probabilities"], answers["max"]["probabilities"])
 
@@ -83,7 +84,7 @@ class Tables(ProgramTest):
     def test_table_in_colour_on_a_terminal_and_within_its_width(self):
         request = self.file("r.json", {"state": "s", "questions": {"どの部署が担当しますか" * 3: {
             "type": "choice", "criteria": {f"{word}担当" * 4: None for word in "営業技術経理"}}}})
-        for columns in (50, 80, 200):
+        for columns in (50, 200):
             shown, errors, status = run_on_terminal("answer", "--model", RELEASE, request, stream="stdout",
                                                     columns=columns)
             self.assertEqual((errors, status), ("", 0))
@@ -248,7 +249,7 @@ class Streams(ProgramTest):
             process.stdout.close()
             errors = process.stderr.read()
             process.stderr.close()
-            self.assertEqual((process.wait(120), errors), (-signal.SIGPIPE, b""))
+            self.assertEqual((process.wait(TIME_LIMIT_S), errors), (-signal.SIGPIPE, b""))
 
     def test_full_disk_and_closed_stdout_are_errors(self):
         with open("/dev/full", "wb") as full:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from program import (EXPECTED, ONE_STEP, RELEASE, REQUESTS, SMALL, TEXT_REQUESTS, TREBLE, ProgramTest, dump, main,
+from program import (EXPECTED, ONE_STEP, RELEASE, REQUESTS, SMALL, TIME_LIMIT_S, TREBLE, ProgramTest, dump, main,
                      run_on_terminal)
 
 BAD_LINES = ['{"state": ', '{"state": "s", "questions": {}}']
@@ -31,7 +31,7 @@ class LinesTest(ProgramTest):
 
 class Lines(LinesTest):
     def test_every_line_is_answered_in_order(self):
-        names = [name for name, request in TEXT_REQUESTS.items() if "_max_length" not in request]
+        names = ("option_order", "json_numbers", "plain_string", "noul_criteria", "json_unicode")
         requests = self.requests([dump(REQUESTS[name]) for name in names])
         result = self.run_treble(*self.command(requests))
         responses = self.responses(result.stdout)
@@ -41,7 +41,7 @@ class Lines(LinesTest):
         self.assertEqual(result.stderr, "")
 
     def test_bad_lines_are_reported_in_place(self):
-        long_request = {**SMALL, "state": "word " * 2000}
+        long_request = {**SMALL, "state": "word " * 200}
         lines = ["", dump(SMALL), BAD_LINES[0], " \t\r", BAD_LINES[1], dump(long_request), dump(SMALL)]
         result = self.run_treble(*self.command(self.requests(lines), "--max-tokens", "400"), status=3)
         responses = self.responses(result.stdout)
@@ -105,8 +105,8 @@ class Lines(LinesTest):
 class Resume(LinesTest):
     def setUp(self):
         super().setUp()
-        first, *others = [dump(small_request(number)) for number in range(4)]
-        lines = [first, "", others[0], BAD_LINES[0], others[1], "", others[2]]
+        first, second, third = [dump(small_request(number)) for number in range(3)]
+        lines = [first, "", BAD_LINES[0], second, "", third]
         self.input = self.requests(lines)
         self.out = self.folder / "out.jsonl"
 
@@ -116,43 +116,40 @@ class Resume(LinesTest):
     def test_any_cut_ends_as_if_never_stopped(self):
         self.assertEqual(self.resume(status=3).stdout, "")
         whole = self.out.read_bytes()
-        self.assertEqual(len(whole.splitlines()), 5)
+        self.assertEqual(len(whole.splitlines()), 4)
         first_end = whole.index(b"\n") + 1
         error_end = first_end + whole[first_end:].index(b'{"error"') + 40
-        for cut in (0, 1, first_end - 1, first_end, first_end + 1, error_end, len(whole) - 1, len(whole)):
+        for cut in (1, first_end - 1, first_end, error_end, len(whole) - 1, len(whole)):
             self.out.write_bytes(whole[:cut])
             result = self.resume(status=3)
             self.assertEqual(self.out.read_bytes(), whole, f"cut at {cut}")
-            self.assertIn("1 of 5 lines", result.stderr)
+            self.assertIn("1 of 4 lines", result.stderr)
 
     def test_a_killed_run_can_be_continued(self):
-        self.input = self.requests([dump(small_request(number)) for number in range(16)])
-        for number, stop in enumerate((signal.SIGKILL, signal.SIGINT)):
-            self.out = self.folder / f"out{number}.jsonl"
+        self.input = self.requests([dump(small_request(number)) for number in range(8)])
+        for stop in (signal.SIGKILL, signal.SIGINT):
+            self.out = self.folder / f"out{stop.value}.jsonl"
             command = self.command(self.input, "--out", self.out, "--resume")
             process = subprocess.Popen([str(part) for part in (TREBLE, *command)])
-            deadline = time.monotonic() + 60
-            while process.poll() is None and time.monotonic() < deadline:
-                if self.out.exists() and self.out.read_bytes().count(b"\n") >= 2:
-                    break
-                time.sleep(0.002)
+            while process.poll() is None and not (self.out.exists() and self.out.read_bytes().count(b"\n") >= 2):
+                time.sleep(0.001)
             process.send_signal(stop)
-            process.wait(60)
+            process.wait(TIME_LIMIT_S)
             self.assertEqual(process.returncode, -stop)
             kept = self.out.read_bytes()
             self.resume(status=0)
             whole = self.out.read_bytes()
             self.assertTrue(whole.startswith(kept))
             questions = [list(response["answers"]) for response in self.responses(whole.decode())]
-            self.assertEqual(questions, [[f"q{number}"] for number in range(16)])
+            self.assertEqual(questions, [[f"q{number}"] for number in range(8)])
 
     def test_output_of_other_requests_is_refused_and_kept(self):
         self.resume(status=3)
         whole = self.out.read_bytes()
         for other, words in (
                 ([dump(small_request(0))], ["more lines than", "1 requests"]),
-                ([dump(small_request(number)) for number in (0, 1, 2, 3, 7)], ["line 5", "does not belong"]),
-                ([dump(small_request(0)), *BAD_LINES, *BAD_LINES], ["line 5", "does not belong"])):
+                ([dump(small_request(number)) for number in (0, 1, 2, 7)], ["line 4", "does not belong"]),
+                ([dump(small_request(0)), *BAD_LINES, BAD_LINES[0]], ["line 4", "does not belong"])):
             self.input = self.requests(other, "other.jsonl")
             self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, *words)
             self.assertEqual(self.out.read_bytes(), whole)
@@ -170,7 +167,7 @@ class Resume(LinesTest):
             time.sleep(0.005)
         self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, "another run")
         os.close(writer)
-        self.assertEqual(first.wait(60), 0)
+        self.assertEqual(first.wait(TIME_LIMIT_S), 0)
 
 
 if __name__ == "__main__":
