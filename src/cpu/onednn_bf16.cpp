@@ -33,8 +33,10 @@ constexpr std::size_t kMostPrimitives = 512;
 }  // namespace
 
 bool OnednnBf16::is_supported() {
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  // Each set holds the bits of those it extends, AMX those of AVX512_BF16.
+  const auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
+  const unsigned bf16 = bits(dnnl::cpu_isa::avx512_core_bf16);
+  return (bits(dnnl::get_effective_cpu_isa()) & bf16) == bf16;
 }
 
 OnednnBf16::OnednnBf16() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
