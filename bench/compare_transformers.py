@@ -4,10 +4,10 @@
                                           [--precision bf16] [--threads N] [--rounds 3] [--python PATH | --venv DIR]
 
 The peer is installed from PyPI into a virtual environment outside the tree (--venv, default
-~/.cache/treble/peer-venv): torch and transformers at the versions below. --python names an interpreter that has them. Both sides run random weights of the same
-shapes with the same number of threads, one record, in alternating rounds. Treble is timed whole: backbone and joint
-head; the peer only its backbone, so the comparison favours the peer. Prints one JSON line per figure, then a table of
-medians with their spread.
+~/.cache/treble/peer-venv): torch and transformers at the versions below. --python names an interpreter that has them.
+Both sides run random weights of the same shapes with the same number of threads, one record, in alternating rounds.
+Treble is timed whole: backbone and joint head; the peer only its backbone, so the comparison favours the peer.
+Prints one JSON line per figure, then a table of medians with their spread.
 """
 
 import argparse
@@ -109,13 +109,16 @@ def main():
     python = peer_python(args)
     peer, ours = {n: [] for n in args.tokens}, {n: [] for n in args.tokens}
     for _ in range(args.rounds):
-        for name, into, measured in (("treble", ours, time_treble(args)), ("transformers", peer, time_peer(python, args))):
+        for name, into, run in (("treble", ours, lambda: time_treble(args)),
+                                ("transformers", peer, lambda: time_peer(python, args))):
+            measured = run()
             print(json.dumps({"what": name, "size": args.size, "precision": args.precision, "threads": args.threads,
                               "ms": measured}), flush=True)
             for tokens, times in measured.items():
                 into[tokens] += times
 
-    print(f"\n{processor()}\n{args.size}, {args.precision}, {args.threads} threads, one record: median (fastest to slowest)")
+    print(f"\n{processor()}\n{args.size}, {args.precision}, {args.threads} threads, one record: "
+          "median (fastest to slowest)")
     print(f"{'tokens':>7} {'treble, head included':>32} {'transformers, backbone':>32} {'ratio':>7}")
     for tokens in args.tokens:
         ratio = statistics.median(peer[tokens]) / statistics.median(ours[tokens])

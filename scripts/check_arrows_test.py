@@ -39,7 +39,7 @@ GOOD = {
     "src/base/testing/files.h": "#pragma once\n",
     "src/engine/CMakeLists.txt": "treble_folder(engine SOURCES engine.cpp DEPENDS text model cpu ops base)",
     "src/engine/engine.cpp": '#include "cpu/cpu_ops.h"\n#include "model/backbone.h"\n',
-    "apps/cli/main.cpp": '#include <treble/engine.h>\n#include "text/tokenizer.h"\n#include "cli/options.h"\n',
+    "apps/cli/main.cpp": '#include <treble/engine.h>\n#include "checkpoint/inspect.h"\n#include "cli/options.h"\n',
 }
 
 

@@ -1,9 +1,7 @@
-#include "record/encode.h"
-
 #include <fmt/format.h>
+#include <treble/engine.h>
 #include <treble/record.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,8 +11,6 @@
 #include "cli/files.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "model/config.h"
-#include "text/tokenizer.h"
 
 namespace treble::cli {
 namespace {
@@ -33,14 +29,12 @@ const CommandText kText = {
 struct EncodeArguments {
   std::filesystem::path model;
   std::string request;
-  EncodeOptions options;
-  PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
+  EngineOptions options;
 };
 
-void run(EncodeArguments& args) {
+void run(const EncodeArguments& args) {
   const Request request = parse_request(read_request(args.request));
-  args.options.max_tokens = std::min(args.options.max_tokens, read_max_positions(args.model));
-  const EncodedRecord record = encode_record(request, Tokenizer(args.model, args.pretokenizer), args.options);
+  const EncodedRecord record = encode_request(args.model, request, args.options);
   if (record.dropped_state_tokens > 0) {
     report(fmt::format("{} tokens of the state were cut off", record.dropped_state_tokens));
   }
@@ -54,7 +48,7 @@ void add_encode(CLI::App& program) {
   const auto args = std::make_shared<EncodeArguments>();
   command.add_option("--model", args->model, "release folder")->type_name("DIR")->required();
   add_length_options(command, args->options);
-  add_pretokenizer_option(command, args->pretokenizer);
+  add_pretokenizer_option(command, args->options.pretokenizer);
   command.add_option("REQUEST", args->request, "a request as JSON")->required();
   command.callback([args] { run(*args); });
 }

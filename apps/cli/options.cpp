@@ -11,6 +11,15 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
                              "activations in f32 or bf16    (default: f32)");
 }
 
+void add_length_options(CLI::App& command, EngineOptions& options) {
+  command
+      .add_option("--max-tokens", options.max_tokens,
+                  "refuse longer records         (default: 65536 or the model's limit)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""));
+  command.add_flag("--truncate-state", options.truncate_state, "cut the end of a state that is too long, and say so");
+}
+
 void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice) {
   add_word_option<PretokenizerChoice>(command, "--pretokenizer", "NAME", choice,
                                       {{"auto", PretokenizerChoice::kAuto},

@@ -28,16 +28,8 @@ CLI::Option* add_word_option(CLI::App& command, const std::string& name, const s
 /// --device, --threads and --precision.
 void add_device_options(CLI::App& command, EngineOptions& options);
 
-/// --max-tokens and --truncate-state, of EngineOptions or EncodeOptions.
-template <typename Options>
-void add_length_options(CLI::App& command, Options& options) {
-  command
-      .add_option("--max-tokens", options.max_tokens,
-                  "refuse longer records         (default: 65536 or the model's limit)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""));
-  command.add_flag("--truncate-state", options.truncate_state, "cut the end of a state that is too long, and say so");
-}
+/// --max-tokens and --truncate-state.
+void add_length_options(CLI::App& command, EngineOptions& options);
 
 /// --pretokenizer.
 void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice);

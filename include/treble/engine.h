@@ -27,6 +27,12 @@ struct EngineOptions {
   PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
 };
 
+/// The tokens and spans of one request, as an Engine with these options would run them. Reads tokenizer.json,
+/// tokenizer_config.json and config.json of the release folder, no weights.
+/// @throws Error kCheckpoint naming the file; kRequest; kTooLong
+EncodedRecord encode_request(const std::filesystem::path& folder, const Request& request,
+                             const EngineOptions& options = {});
+
 /// Where the time of one call went, milliseconds.
 struct Timings {
   double encode_ms = 0;

@@ -63,9 +63,9 @@ struct Span {
 struct EncodedQuestion {
   std::string id;
   QuestionType type = QuestionType::kNoul;
-  Span question_span;                   ///< the instructions' tokens
-  std::vector<Span> option_spans;       ///< in the model's order
-  std::vector<std::string> option_ids;  ///< in the model's order: a choice's options are sorted by code point
+  Span question_span;                       ///< the instructions' tokens
+  std::vector<Span> option_spans;           ///< in the model's order
+  std::vector<std::string> option_ids;      ///< in the model's order: a choice's options are sorted by code point
   std::vector<std::int32_t> request_order;  ///< request_order[i]: index into Question::options of model option i
 };
 
@@ -83,9 +83,9 @@ Json to_json(const EncodedRecord& record);
 struct Answer {
   std::string id;
   QuestionType type = QuestionType::kNoul;
-  std::vector<Option> options;         ///< as in the request (ids and descriptions, request order)
-  std::vector<double> probabilities;   ///< in the request's option order; sums to 1
-  std::vector<float> logits;           ///< in the MODEL's option order (EncodedQuestion::option_ids)
+  std::vector<Option> options;        ///< as in the request (ids and descriptions, request order)
+  std::vector<double> probabilities;  ///< in the request's option order; sums to 1
+  std::vector<float> logits;          ///< in the MODEL's option order (EncodedQuestion::option_ids)
 };
 
 /// Everything that is answered for one request.

@@ -1,7 +1,7 @@
-"""Makes tests/data/micro from the full fixture folder: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
+"""Makes tests/data/micro from the full fixtures: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
 
-Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer shows
-in any row, and the full trace is 14 MB. Needs NumPy.
+Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer
+shows in any row, and the full trace is 14 MB. Needs NumPy.
 """
 
 import json

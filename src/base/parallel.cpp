@@ -9,11 +9,17 @@
 
 namespace treble {
 
-int available_threads() { return omp_get_num_procs(); }
+int available_threads() {
+  return omp_get_num_procs();
+}
 
-ThreadCount::ThreadCount(int num_threads) : before_(omp_get_max_threads()) { omp_set_num_threads(num_threads); }
+ThreadCount::ThreadCount(int num_threads) : before_(omp_get_max_threads()) {
+  omp_set_num_threads(num_threads);
+}
 
-ThreadCount::~ThreadCount() { omp_set_num_threads(before_); }
+ThreadCount::~ThreadCount() {
+  omp_set_num_threads(before_);
+}
 
 void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
   if (count <= 1 || omp_in_parallel()) {

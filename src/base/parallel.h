@@ -28,9 +28,8 @@ void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& b
 /// The same in ranges: body(begin, end), each of `grain` indices but the last.
 template <typename Body>
 void parallel_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
-  parallel_for((count + grain - 1) / grain, [&](std::int64_t range) {
-    body(range * grain, std::min(count, (range + 1) * grain));
-  });
+  parallel_for((count + grain - 1) / grain,
+               [&](std::int64_t range) { body(range * grain, std::min(count, (range + 1) * grain)); });
 }
 
 }  // namespace treble

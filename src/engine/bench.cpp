@@ -191,7 +191,8 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     const EncodeOptions encode_options{
         .max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
         .truncate_state = options.engine.truncate_state};
-    report.rows.push_back(bench_records(pipeline, Tokenizer(options.model), encode_options, options.records));
+    report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), encode_options,
+                                        options.records));
   } else {
     for (const std::int64_t tokens : options.tokens) {
       report_step(fmt::format("{} tokens", tokens));

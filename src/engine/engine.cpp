@@ -32,6 +32,11 @@ Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions&
 
 }  // namespace
 
+EncodedRecord encode_request(const std::filesystem::path& folder, const Request& request,
+                             const EngineOptions& options) {
+  return encode_record(request, Tokenizer(folder, options.pretokenizer), encode_options_of(folder, options));
+}
+
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
     : state_(new State{Tokenizer(folder, options.pretokenizer), encode_options_of(folder, options),
                        open_pipeline(folder, options)}) {}
