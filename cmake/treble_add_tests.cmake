@@ -1,4 +1,4 @@
-# cmake -D PROGRAM=... -D WORKING_DIRECTORY=... -D LABEL=... -D OUT=... -P treble_add_tests.cmake
+# cmake -D PROGRAM=... -D WORKING_DIRECTORY=... -D LABEL=... -D PROCESSORS=... -D OUT=... -P treble_add_tests.cmake
 #   Writes to OUT an add_test() for each case of a doctest program. Like doctest_discover_tests(), but a case's name may
 #   hold any character.
 
@@ -18,7 +18,7 @@ while(listing MATCHES "^([^\n]*)\n(.*)$")
   string(APPEND script
     "add_test([==[${case}]==] [==[${PROGRAM}]==] [==[--test-case=${filter}]==])\n"
     "set_tests_properties([==[${case}]==] PROPERTIES\n"
-    "  WORKING_DIRECTORY [==[${WORKING_DIRECTORY}]==] LABELS \"${LABEL}\"\n"
+    "  WORKING_DIRECTORY [==[${WORKING_DIRECTORY}]==] LABELS \"${LABEL}\" PROCESSORS ${PROCESSORS}\n"
     "  FAIL_REGULAR_EXPRESSION \"test cases: +0 \")\n")
 endwhile()
 if(script STREQUAL "")

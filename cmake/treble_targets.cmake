@@ -82,22 +82,28 @@ function(treble_library)
   endif()
 endfunction()
 
-# treble_test_program(NAME FOLDERS folder ... SOURCES a_test.cpp ... [LABEL label])
+# treble_test_program(NAME FOLDERS folder ... SOURCES a_test.cpp ... [LABEL label] [ALL_CORES])
 #   A doctest program made of the objects of the folders and of those below them; CTest runs each case on its own.
+#   ALL_CORES: its cases use every core, so CTest runs nothing beside them.
 function(treble_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "LABEL" "FOLDERS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "ALL_CORES" "LABEL" "FOLDERS;SOURCES")
   treble_folders_below(folders ${ARG_FOLDERS})
   list(TRANSFORM folders PREPEND treble_)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${folders} doctest::doctest treble_settings)
   target_compile_definitions(${name} PRIVATE TREBLE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
 
+  set(processors 1)
+  if(ARG_ALL_CORES)
+    cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+  endif()
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${name}_cases.cmake)
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${tests} VERBATIM
     COMMAND ${CMAKE_COMMAND}
       -D PROGRAM=$<TARGET_FILE:${name}>
       -D WORKING_DIRECTORY=${CMAKE_CURRENT_BINARY_DIR}
       -D LABEL=${ARG_LABEL}
+      -D PROCESSORS=${processors}
       -D OUT=${tests}
       -P ${PROJECT_SOURCE_DIR}/cmake/treble_add_tests.cmake)
   # Not built yet: a test of that name fails, so that no case is missed in silence.

@@ -104,7 +104,8 @@ TEST_CASE("golden: ids and spans of every text request equal the original encode
   }
 }
 
-TEST_CASE("golden: fp32 logits of every text request are the original stack's") {
+TEST_CASE(
+    "golden: fp32 logits of every text request are the original stack's, and so is the response to its last decimal") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
   Pipeline pipeline = open(fixture, Precision::kF32);
@@ -113,17 +114,8 @@ TEST_CASE("golden: fp32 logits of every text request are the original stack's") 
     const EncodedRecord record = encode(fixture_case, tokenizer);
     const Logits logits = pipeline.run(std::span(&record, 1));
     CHECK(largest_difference(logits[0], fixture.logits(fixture_case, "fp32")) < kLogitTolerance);
-  }
-}
-
-TEST_CASE("golden: the response to every text request is the original's, to one step of its last decimal") {
-  const Fixture fixture;
-  const Tokenizer tokenizer(fixture.release());
-  Pipeline pipeline = open(fixture, Precision::kF32);
-  for (const FixtureCase& fixture_case : fixture.cases()) {
-    CAPTURE(fixture_case.name);
-    const EncodedRecord record = encode(fixture_case, tokenizer);
-    const Json response = to_json(decode_answers(fixture_case.request, record, pipeline.run(std::span(&record, 1))[0]));
+    // A probability on a rounding border may turn over.
+    const Json response = to_json(decode_answers(fixture_case.request, record, logits[0]));
     CHECK(difference(response, *fixture_case.expected.find("response")) < 1.01e-4);
   }
 }
