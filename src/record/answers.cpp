@@ -30,9 +30,10 @@ Answer decode_answer(const Question& question, const EncodedQuestion& encoded, c
                             dump_json(question.id), num_options, encoded.request_order.size(), logits.size()));
   }
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    throw Error(
-        ErrorCode::kInternal,
-        fmt::format("answers: question {} has a logit that is not finite; check the weights", dump_json(question.id)));
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("checkpoint: a logit of question {} is not finite, so the weights hold NaN or infinity; "
+                            "download the release again",
+                            dump_json(question.id)));
   }
   Answer answer{.id = question.id,
                 .type = question.type,
