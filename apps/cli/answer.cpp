@@ -104,10 +104,25 @@ void answer_request(const AnswerArguments& args) {
   }
 }
 
+/// --out must not be a file that the answers are made of.
+void check_out(const AnswerArguments& args) {
+  if (args.out.empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(args.out, args.requests, ignored)) {
+    refuse(fmt::format("--out {} is the file of requests; name another", args.out));
+  }
+  for (const auto& file : std::filesystem::directory_iterator(args.model, ignored)) {
+    if (std::filesystem::equivalent(args.out, file.path(), ignored)) {
+      refuse(fmt::format("--out {} is a file of the release; name another", args.out));
+    }
+  }
+}
+
 void run(AnswerArguments& args) {
   args.is_lines = args.is_lines || std::filesystem::path(args.requests).extension() == ".jsonl";
   if (args.resume && args.out.empty()) refuse("--resume needs --out FILE, the file to continue");
   if (args.resume && args.force) refuse("--resume continues --out and --force overwrites it; give one of them");
+  check_out(args);
   args.is_lines ? answer_lines(args) : answer_request(args);
 }
 

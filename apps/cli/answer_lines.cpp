@@ -72,26 +72,34 @@ AnswerLines::AnswerLines(Options options)
 
 void AnswerLines::skip_answered() {
   LineReader written(*out_);
-  Line response, request, last_response;
-  while (written.next(response) && response.is_complete) {
+  Line response, request;
+  while (written.next(response)) {
+    if (!response.is_complete) {  // what a stopped run was writing
+      if (!response.text.empty() && !response.text.starts_with('{')) {
+        throw Error(ErrorCode::kArgument,
+                    fmt::format("answer: line {} of --out {} is not the beginning of an answer; is "
+                                "it the output of another run?",
+                                response.number, options_.out));
+      }
+      break;
+    }
     if (!reader_.next_filled(request)) {
       throw Error(ErrorCode::kArgument,
                   fmt::format("answer: --out {} has more lines than the {} requests of {}; is it the "
                               "output of another run?",
                               options_.out, num_lines_, requests_.name()));
     }
+    if (!is_response_to(response, request)) {
+      throw Error(
+          ErrorCode::kArgument,
+          fmt::format("answer: line {} of --out {} does not belong to line {} of {}; is it the output of another run?",
+                      response.number, options_.out, request.number, requests_.name()));
+    }
     ++num_lines_;
     num_errors_ += response.text.starts_with(kErrorPrefix) ? 1 : 0;
     out_bytes_ = response.end;
-    std::swap(last_response, response);
   }
   begin_bytes_ = request.end;
-  if (num_lines_ > 0 && !is_response_to(last_response, request)) {
-    throw Error(
-        ErrorCode::kArgument,
-        fmt::format("answer: line {} of --out {} does not belong to line {} of {}; is it the output of another run?",
-                    last_response.number, options_.out, request.number, requests_.name()));
-  }
 }
 
 Json AnswerLines::respond(const Engine& engine, const Line& line, ProgressBar& bar) {

@@ -65,7 +65,7 @@ int run(int argc, char** argv) {
   add_help(program);
 
   if (argc < 2) {
-    fmt::print(stderr, "{}", program.help());
+    write_to_stderr(program.help());
     return exit_status(ErrorCode::kArgument);
   }
   try {

@@ -53,16 +53,14 @@ void ProgressBar::update(std::int64_t answered, std::uint64_t done_bytes) {
   progress_.done_bytes = done_bytes;
   progress_.elapsed_s = std::chrono::duration<double>(now - start_).count();
   const std::string text = format_progress(progress_);
-  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, static_cast<std::size_t>(terminal_width(STDERR_FILENO) - 1)));
-  std::fflush(stderr);
+  write_to_stderr("\r\x1b[K" + text.substr(0, static_cast<std::size_t>(terminal_width(STDERR_FILENO) - 1)));
   last_draw_ = now;
   is_drawn_ = true;
 }
 
 void ProgressBar::clear() {
   if (!is_drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  write_to_stderr("\r\x1b[K");
   is_drawn_ = false;
 }
 

@@ -24,8 +24,13 @@ int terminal_width(int descriptor) {
   return std::max<int>(kLeast, size.ws_col);
 }
 
+void write_to_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 void report(std::string_view message) {
-  fmt::print(stderr, "treble: {}\n", printable(message));
+  write_to_stderr(fmt::format("treble: {}\n", printable(message)));
 }
 
 void hold_standard_streams() {

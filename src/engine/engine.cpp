@@ -1,5 +1,8 @@
 #include <treble/engine.h>
 
+#include <fmt/format.h>
+#include <treble/error.h>
+
 #include <chrono>
 #include <utility>
 
@@ -19,6 +22,24 @@ struct Engine::State {
 
 namespace {
 
+Tokenizer open_tokenizer(const std::filesystem::path& folder, const EngineOptions& options) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("checkpoint: \"{}\" is no folder; give the folder of a Clef release", folder.string()));
+  }
+  return Tokenizer(folder, options.pretokenizer);
+}
+
+/// Every id that the tokenizer may give needs its row of the embedding.
+void check_vocabulary(const std::filesystem::path& folder, const Tokenizer& tokenizer, const Model& model) {
+  const std::int64_t rows = model.config.text.vocab_size;
+  if (tokenizer.vocab_size() > rows) {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("checkpoint: {} has ids up to {}, config.json's vocab_size is {}; do they belong together?",
+                            (folder / "tokenizer.json").string(), tokenizer.vocab_size() - 1, rows));
+  }
+}
+
 EncodeOptions encode_options_of(const std::filesystem::path& folder, const EngineOptions& options) {
   return {.max_tokens = std::min(options.max_tokens, read_max_positions(folder)),
           .truncate_state = options.truncate_state};
@@ -34,12 +55,14 @@ Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions&
 
 EncodedRecord encode_request(const std::filesystem::path& folder, const Request& request,
                              const EngineOptions& options) {
-  return encode_record(request, Tokenizer(folder, options.pretokenizer), encode_options_of(folder, options));
+  return encode_record(request, open_tokenizer(folder, options), encode_options_of(folder, options));
 }
 
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
-    : state_(new State{Tokenizer(folder, options.pretokenizer), encode_options_of(folder, options),
-                       open_pipeline(folder, options)}) {}
+    : state_(new State{open_tokenizer(folder, options), encode_options_of(folder, options),
+                       open_pipeline(folder, options)}) {
+  check_vocabulary(folder, state_->tokenizer, state_->pipeline.model());
+}
 
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;

@@ -28,6 +28,23 @@ class Answers(ProgramTest):
             request, options = with_limit(REQUESTS[name])
             self.check_close(self.answer(request, *options), EXPECTED[name]["response"], ONE_STEP)
 
+    def test_a_vocabulary_that_is_larger_than_the_embedding_is_refused_at_load(self):
+        tokenizer = json.loads((RELEASE / "tokenizer.json").read_text())
+        tokenizer["model"]["vocab"]["a"] = 640
+        release = self.copy_release(tokenizer__json=json.dumps(tokenizer))
+        request = self.file("r.json", one_question({"type": "noul"}))
+        self.check_refused(["answer", "--model", release, request], 4, "tokenizer.json", "vocab_size is 640")
+
+    def test_out_may_not_be_the_request(self):
+        request = self.file("r.json", SMALL)
+        before = request.read_text()
+        self.check_refused(["answer", "--model", RELEASE, request, "--out", request, "--force"], 2, "file of requests")
+        self.assertEqual(request.read_text(), before)
+
+    def test_a_model_that_is_no_folder_is_named(self):
+        request = self.file("r.json", SMALL)
+        self.check_refused(["answer", "--model", self.folder / "none", request], 4, "none", "is no folder")
+
     def test_bf16_activations_stay_within_their_noise(self):
         response = self.answer(REQUESTS["option_order"], "--precision", "bf16")
         self.check_close(response, EXPECTED["option_order"]["response"], 0.015)

@@ -1,6 +1,8 @@
 """Help, version, and command lines that are none."""
 
-from program import ProgramTest, main
+import subprocess
+
+from program import TREBLE, ProgramTest, main
 
 COMMANDS = ("answer", "encode", "inspect", "bench")
 
@@ -36,6 +38,11 @@ class Help(ProgramTest):
 
     def test_version(self):
         self.assertRegex(self.run_treble("--version").stdout, r"\Atreble \d+\.\d+\.\d+\n\Z")
+
+    def test_a_stderr_that_is_full_does_not_change_the_status(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TREBLE, "anser"], stdin=subprocess.DEVNULL, stderr=full, check=False)
+        self.assertEqual(done.returncode, 2)
 
     def test_unknown_commands(self):
         self.check_refused(["anser"], 2, '"anser"', "treble help")

@@ -101,6 +101,13 @@ class Lines(LinesTest):
         self.check_refused(self.command(requests, "--out", requests, "--force"), 2, "is the file of requests")
         self.assertEqual(requests.read_text(), dump(SMALL) + "\n")
 
+    def test_out_may_not_be_a_file_of_the_release(self):
+        release = self.copy_release(without=["config.json"], config__json=(RELEASE / "config.json").read_text())
+        requests = self.requests([dump(SMALL)])
+        command = ["answer", "--model", release, requests, "--out", release / "config.json", "--force"]
+        self.check_refused(command, 2, "is a file of the release")
+        self.assertEqual((release / "config.json").read_text(), (RELEASE / "config.json").read_text())
+
 
 class Resume(LinesTest):
     def setUp(self):
@@ -148,11 +155,17 @@ class Resume(LinesTest):
         whole = self.out.read_bytes()
         for other, words in (
                 ([dump(small_request(0))], ["more lines than", "1 requests"]),
-                ([dump(small_request(number)) for number in (0, 1, 2, 7)], ["line 4", "does not belong"]),
-                ([dump(small_request(0)), *BAD_LINES, BAD_LINES[0]], ["line 4", "does not belong"])):
+                ([dump(small_request(number)) for number in (0, 1, 2, 7)], ["line 2", "does not belong"]),
+                ([dump(small_request(0)), *BAD_LINES, BAD_LINES[0]], ["does not belong"])):
             self.input = self.requests(other, "other.jsonl")
             self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, *words)
             self.assertEqual(self.out.read_bytes(), whole)
+        first_line_changed = b"{}" + whole[whole.index(b"\n"):]
+        self.out.write_bytes(first_line_changed)
+        self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, "line 1", "does not belong")
+        self.out.write_text("precious tail without a line feed")
+        self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, "not the beginning of an answer")
+        self.assertEqual(self.out.read_text(), "precious tail without a line feed")
         self.out.write_text("precious text\n")
         self.check_refused(self.command(self.input, "--out", self.out, "--resume"), 2, "does not belong")
         self.assertEqual(self.out.read_text(), "precious text\n")
