@@ -180,14 +180,13 @@ TEST_CASE("engine: a record gives the same logits alone and inside packed batche
   }
 }
 
-/// A request of that many choice questions with that many options each.
+/// A request of that many choice questions with that many options each, in few tokens: no option has a description.
 Request wide_request(int questions, int options) {
   Request request;
   request.state = "The parcel is late.";
   for (int q = 0; q < questions; ++q) {
     Question question{.id = "q" + std::to_string(q), .type = QuestionType::kChoice, .instructions = {}, .options = {}};
-    for (int o = 0; o < options; ++o)
-      question.options.push_back({"o" + std::to_string(o), "text " + std::to_string(o * 7)});
+    for (int o = 0; o < options; ++o) question.options.push_back({std::to_string(o * 7), Json()});
     request.questions.push_back(std::move(question));
   }
   return request;
