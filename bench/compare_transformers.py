@@ -20,7 +20,7 @@ from pathlib import Path
 
 PEER = ("torch==2.11.0", "transformers==5.17.0", "numpy")
 
-# backbone.md section 2.2
+# As published in the config.json of each size.
 SIZES = {
     "0.8b": dict(hidden_size=1024, intermediate_size=3584, num_hidden_layers=24, num_attention_heads=8,
                  num_key_value_heads=2, linear_num_value_heads=16),

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
 # Shared by ./quickstart, ./test and .ci/run, which source it from the repository's root:
-# installs the packages that are missing, then configures and builds a preset. Silent when there is nothing to do.
+# installs the packages that are missing, then configures and builds a preset.
 
 # What a build and its tests need on Debian 12. oneDNN's CMake package asks for the OpenCL headers.
 build_packages=(git ca-certificates cmake ninja-build g++ ccache pkg-config python3

@@ -87,8 +87,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace treble;
   using namespace treble::cli;
-  std::signal(SIGPIPE,
-              SIG_DFL);  // a reader that has seen enough ends us quietly, even if our parent ignores the signal
+  // A reader that has seen enough ends us quietly, even if our parent ignores the signal.
+  std::signal(SIGPIPE, SIG_DFL);
   hold_standard_streams();
   try {
     return run(argc, argv);

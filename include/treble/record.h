@@ -101,7 +101,7 @@ struct Answers {
 Answers decode_answers(const Request& request, const EncodedRecord& record,
                        const std::vector<std::vector<float>>& logits);
 
-/// How one number is made of a distribution, api.md section 3.3.
+/// How one number is made of a distribution of n options; 1 where there is one option.
 enum class Confidence {
   kMax,        ///< the largest probability, as the release's own code
   kSystemOne,  ///< choice: (n p_max - 1) / (n - 1); score: 1 - mean distance to the mode over its uniform value

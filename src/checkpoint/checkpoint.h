@@ -13,10 +13,10 @@ namespace treble {
 /// The weight files of a release folder as one set of named tensors: `model.safetensors`, or without it the shards that
 /// `model.safetensors.index.json` names; and `joint_head.safetensors`. Names and bytes only.
 ///
-/// Backbone names are given without the layout's prefix (backbone.md section 3.5): "text.layers.0.mlp.up_proj.weight",
-/// "visual.merger.norm.weight", "lm_head.weight"; the head's are "head.hidden_norm.weight". `mtp.*` is left out. A
-/// backbone tensor of no known layout keeps its stored name: who reads the weights decides whether that is an error.
-/// A shard's tensors all count, also those that the index forgets.
+/// Backbone names are given without the layout's prefix (tensor_names.cpp lists them):
+/// "text.layers.0.mlp.up_proj.weight", "visual.merger.norm.weight", "lm_head.weight"; the head's are
+/// "head.hidden_norm.weight". `mtp.*` is left out. A backbone tensor of no known layout keeps its stored name: who
+/// reads the weights decides whether that is an error. A shard's tensors all count, also those that the index forgets.
 class Checkpoint {
  public:
   struct Entry {

@@ -49,7 +49,7 @@ constexpr KnownFile kKnownFiles[] = {{"config.json", "config", true},
                                      {"LICENSE", "other", false},
                                      {".gitattributes", "other", false}};
 
-/// Text model, vision tower and lm_head, as published (backbone.md section 3.2).
+/// Text model, vision tower and lm_head, as published.
 constexpr std::pair<std::int64_t, std::string_view> kKnownSizes[] = {{27'356'728'560, "27B (Clef)"},
                                                                      {9'409'813'744, "9B (Clef-Flash)"},
                                                                      {4'539'265'536, "4B"},

@@ -29,7 +29,7 @@ struct StorageFormat {
   std::string problem;              ///< what is wrong with the parts, or empty
 };
 
-/// Decided by the parts and their bytes alone; a module's name and the folder say nothing (quantization.md).
+/// Decided by the parts and their bytes alone; a module's name and the folder say nothing.
 StorageFormat recognise_format(const ModuleParts& parts);
 
 }  // namespace treble

@@ -11,25 +11,11 @@
 
 #include "base/parallel.h"
 #include "cpu/cpu_ops.h"
+#include "cpu/rms_norm-inl.h"
 #include "cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace treble::cpu::HWY_NAMESPACE {
-
-/// Zero-centred RMSNorm of one head, in place.
-template <typename T>
-HWY_INLINE void norm_head(T* head, const bfloat16* weight, float eps, std::int64_t head_dim) {
-  VecF32 squares = zero();
-  for (std::int64_t i = 0; i < head_dim; i += kLanes) {
-    const VecF32 value = load(head + i, head_dim - i);
-    squares = hn::MulAdd(value, value, squares);
-  }
-  const VecF32 normalise = fill(1.0f / std::sqrt(sum(squares) / static_cast<float>(head_dim) + eps));
-  for (std::int64_t i = 0; i < head_dim; i += kLanes) {
-    const VecF32 gain = hn::Add(fill(1.0f), load(weight + i, head_dim - i));
-    store(hn::Mul(hn::Mul(load(head + i, head_dim - i), normalise), gain), head + i, head_dim - i);
-  }
-}
 
 /// Rotates features i and half + i of one head, in place. The reference rounds both products and their sum.
 template <typename T>
@@ -48,7 +34,7 @@ void heads_of(const TensorView& x, const TensorView& norm, const AttentionInputs
   const std::int64_t half = args.cos.size(1);
   for (std::int64_t n = 0; n < x.size(1); ++n) {
     T* head = x.as<T>() + t * x.stride(0) + n * x.stride(1);
-    norm_head(head, norm.as<bfloat16>(), args.eps, x.size(2));
+    rms_norm_row<T>(head, nullptr, norm.as<bfloat16>(), args.eps, x.size(2), head);
     rotate_head(head, args.cos.as<T>() + t * args.cos.stride(0), args.sin.as<T>() + t * args.sin.stride(0), half);
   }
 }

@@ -20,7 +20,7 @@ struct Size {
   bool tied;
 };
 
-// backbone.md section 2.2
+// As published in the config.json of each size.
 constexpr Size kSizes[] = {
     {"27b", 5120, 17408, 64, 24, 4, 48, false}, {"9b", 4096, 12288, 32, 16, 4, 32, false},
     {"4b", 2560, 9216, 32, 16, 4, 32, true},    {"2b", 2048, 6144, 24, 8, 2, 16, true},

@@ -70,7 +70,7 @@ struct DecoderLayerWeights {
   LinearWeight linear1, linear2;
 };
 
-/// head.md section 1; w = width.
+/// docs/model.md, "Joint schema head"; w = width.
 struct HeadWeights {
   LayerNormWeights hidden_norm;  // [h]
   LinearWeight memory_projection, question_projection, option_question_projection, global_projection,

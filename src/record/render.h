@@ -6,7 +6,7 @@
 
 namespace treble {
 
-/// The text that the model reads for a value (prompt.md section 2): a string as it is, anything else as compact JSON
+/// The text that the model reads for a value: a string as it is, anything else as compact JSON
 /// with object keys sorted by code point at every depth; of duplicate keys the last stays.
 std::string render(const Json& value);
 
