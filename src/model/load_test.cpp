@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <string>
 
+#include "checkpoint/expected_tensors.h"
 #include "checkpoint/testing/release_files.h"
 #include "model/weights.h"
 #include "ops/testing/backends.h"
@@ -45,6 +47,41 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 constexpr const char* kNorm = "model.language_model.layers.1.input_layernorm.weight";
+
+/// Notes what a model asks for.
+class RecordingSource final : public WeightSource {
+ public:
+  TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) override {
+    asked[name] = shape;
+    return TensorView(&nothing_, DType::kBF16, shape.begin(), static_cast<int>(shape.size()));
+  }
+  float scalar(const std::string& name) override {
+    asked[name] = {};
+    return 0;
+  }
+
+  std::map<std::string, std::vector<std::int64_t>> asked;
+
+ private:
+  bfloat16 nothing_{};
+};
+
+TEST_CASE("build_model: asks for the very tensors that inspect expects, but for the vision tower") {
+  RecordingSource source;
+  const std::unique_ptr<Ops> ops = any_ops();
+  build_model(read_config(micro_release()), source, *ops);
+
+  std::map<std::string, std::vector<std::int64_t>> expected;
+  const auto read = [](const char* name) {
+    return parse_json(read_file(micro_release() / name), name, ErrorCode::kCheckpoint);
+  };
+  for (const auto& tensors :
+       {expected_backbone_tensors(read("config.json")), expected_head_tensors(read("joint_head_config.json"))}) {
+    for (const ExpectedTensor& tensor : tensors)
+      if (!tensor.name.starts_with("visual.")) expected[tensor.name] = tensor.shape;
+  }
+  CHECK(source.asked == expected);
+}
 
 TEST_CASE("load_model: weights are used where the file is mapped") {
   const std::unique_ptr<Ops> ops = any_ops();
