@@ -2,7 +2,8 @@
 
 C++ and CUDA follow .clang-format, which leaves a line longer than 120 characters only where it cannot be broken. Every
 text file of ours ends with one newline, holds no tab and no blank at a line's end; lines of scripts have at most 120
-characters; a to-do in a source names its issue: "TODO(#12)". With --fix, clang-format rewrites the files that differ.
+characters (more where WIDE says so); a to-do in a source names its issue: "TODO(#12)". With --fix, clang-format
+rewrites the files that differ.
 """
 
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 CLANG_FORMAT_MAJOR = 14  # Debian 12's; other versions break lines elsewhere
 MAX_LINE = 120
+WIDE = {"python/train/": 150}  # tables of sentences, one template a line
 
 FORMATTED = {".h", ".cpp", ".cu", ".cuh"}
 SCRIPTS = {".py", ".sh", ".cmake", ".in", ""}
@@ -34,13 +36,14 @@ def text_problems(path, text):
     """Yields (line number, problem)."""
     if text and (not text.endswith("\n") or text.endswith("\n\n")):
         yield text.count("\n"), "does not end with one newline"
+    allowed = next((length for folder, length in WIDE.items() if str(path).startswith(folder)), MAX_LINE)
     for number, line in enumerate(text.split("\n"), 1):
         if "\t" in line:
             yield number, "has a tab"
         if line != line.rstrip():
             yield number, "ends with blanks"
-        if path.suffix in SCRIPTS and len(line) > MAX_LINE:
-            yield number, f"has {len(line)} characters, {MAX_LINE} are allowed"
+        if path.suffix in SCRIPTS and len(line) > allowed:
+            yield number, f"has {len(line)} characters, {allowed} are allowed"
         if path.suffix in SOURCES and TO_DO_WITHOUT_ISSUE.search(line):
             yield number, "has a to-do without an issue number"
 
