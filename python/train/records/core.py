@@ -14,6 +14,7 @@ streams of their own.
 """
 
 import hashlib
+import math
 import random
 import re
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from dataclasses import dataclass, field
 HELD_OUT_ROLES = ("values", "phrasing", "templates", "options")
 ROLES = ("train", "calibration", "selection") + HELD_OUT_ROLES
 SPLIT_SEED = "treble-tiny 1"
+APART = (math.log(1.1), math.log(3))       # of numbers that are compared: logarithms of their ratio
+CLEARLY = 1.05                             # the ratio of two numbers from which on one is clearly larger
 LARGE_RANGE = 200                          # numbers from ranges at least this wide are split into known and held out
 
 
@@ -43,6 +46,12 @@ def split(items, *key):
 def number_is_held_out(n):
     """A fifth of all integers, scattered."""
     return (n * 2654435761 + 12345 >> 9) % 5 == 0
+
+
+def clearly_apart(numbers):
+    """Whether no two of some positive numbers are nearly equal."""
+    order = sorted(numbers)
+    return all(b >= a * CLEARLY for a, b in zip(order, order[1:]))
 
 
 class Pool:
@@ -104,6 +113,17 @@ class Draw:
             n = self.random.randint(low, high)
             if high - low < LARGE_RANGE or number_is_held_out(n) == (self.role == "values"):
                 return n
+
+    def limit_near(self, value):
+        """A whole number below or above value by turns, a tenth to three times as far, half of them round; never equal to it."""
+        while True:
+            factor = math.exp(self.random.uniform(*APART))
+            limit = max(1, round(value * factor if self.chance(0.5) else value / factor))
+            if self.chance(0.5):
+                digits = 10 ** max(0, len(str(limit)) - 2)
+                limit = max(1, round(limit / digits) * digits)
+            if limit != value:
+                return limit
 
     def money(self, low, high):
         """An amount with two decimals in low..high (whole units), as a float that prints exactly."""

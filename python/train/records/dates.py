@@ -180,7 +180,7 @@ class Dates(Family):
         done = bool(thing) and sort == "due" and not late and draw.chance(0.45)
         deadline = day_near(draw, today, -1 if late or done and draw.chance(0.6) else 1)
         count = draw.choice([0, 1, 2, 3]) if thing else draw.choice([2, 3, 3, 4, 5, 6])
-        scene = Scene(None, self.events(draw, today, count), draw.choice(["iso"] * 6 + ["long", "us"]), today, thing, sort, late, done)
+        scene = Scene(None, self.events(draw, today, count), draw.choice(["iso"] * 10 + ["long", "us"]), today, thing, sort, late, done)
         scene.state = self.text(draw, scene, deadline) if draw.chance(0.3) else self.document(draw, scene, deadline)
         return scene
 

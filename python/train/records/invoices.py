@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from .core import Choice, Family, Meanings, Noul, labelled
-from .vocabulary import COMPANIES, PLACES, PRODUCTS, code, day, entity_options, limit_near, mirrored, person, write_date
+from .core import Choice, Family, Meanings, Noul, labelled, clearly_apart
+from .vocabulary import COMPANIES, PLACES, PRODUCTS, code, day, entity_options, mirrored, person, write_date
 
 CURRENCIES = {"USD": "$", "EUR": "€", "GBP": "£", "CHF": None, "SEK": None, "JPY": "¥", "CAD": None, "AUD": None, "INR": None, "PLN": None}
 DOCS = ["invoice", "invoice", "order", "receipt", "bill", "purchase"]
@@ -194,7 +194,7 @@ class Invoices(Family):
         while True:
             whole = draw.chance(0.5)
             prices = {name: tidy(draw.integer(low, high) if whole else draw.money(low, high)) for name in names}
-            if len(set(prices.values())) == len(names):
+            if clearly_apart(prices.values()):
                 return prices
 
     @staticmethod
@@ -288,7 +288,7 @@ class Invoices(Family):
         return self.total_limit(draw, scene, above=False)
 
     def total_limit(self, draw, scene, above):
-        limit = limit_near(draw, scene.total)
+        limit = draw.limit_near(scene.total)
         return Noul((scene.total > limit) == above, scene.slots(draw, limit=self.amount(draw, scene, limit)))
 
     @staticmethod
@@ -329,7 +329,7 @@ class Invoices(Family):
 
     def price_limit(self, draw, scene, above):
         name, price = draw.choice(list(scene.prices.items()))
-        limit = limit_near(draw, price)
+        limit = draw.limit_near(price)
         return Noul((price > limit) == above, scene.slots(draw, item=name, limit=self.amount(draw, scene, limit)))
 
     def paid(self, draw, scene):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .core import Choice, Family, Noul, Pool
+from .core import Choice, Family, Noul, Pool, clearly_apart
 
 THINGS = Pool("numbers.things", [
     "tank", "warehouse", "route", "server", "battery", "parcel", "bridge", "reactor", "pump", "greenhouse", "truck", "printer",
@@ -93,7 +93,7 @@ class Numbers(Family):
         low, high = 10**size, 10**(size + 1) - 1
         while True:
             values = {name: draw.money(low, high) if draw.chance(0.2) else draw.integer(low, high) for name in fields}
-            if len(set(values.values())) == len(values):
+            if clearly_apart(values.values()):
                 break
         state = dict(values)
         if draw.chance(0.5):
@@ -108,10 +108,7 @@ class Numbers(Family):
 
     def limit(self, draw, scene, above):
         name, value = draw.choice(list(scene.values.items()))
-        step = max(1, int(value * draw.choice([0.02, 0.1, 0.3, 0.6, 0.9])))
-        limit = max(1, int(value) + draw.choice([-1, 1]) * draw.random.randint(1, step))
-        if limit == value:
-            return None
+        limit = draw.limit_near(value)
         return Noul((value > limit) == above, {"field": name, "limit": limit})
 
     def between_fields(self, draw, scene):

@@ -62,8 +62,8 @@ class Condition:
         """A limit above (or below) the fact, now and then equal to it when that meets the condition; round if it can be."""
         if met and fact and draw.chance(0.06):
             return fact
-        step = max(1, int(fact * draw.choice([0.1, 0.3, 0.6, 1.0])))
-        limit = fact + (1 if above else -1) * draw.random.randint(1, step)
+        step = max(1, int(fact * draw.choice([0.3, 0.6, 1.0, 1.5])))
+        limit = fact + (1 if above else -1) * draw.random.randint(max(1, step // 4), step)
         low, high = self.span
         low = max(low, 1) if self.sort == "least" else low                # nothing is less than "at least 0"
         limit = min(max(limit, low), high)

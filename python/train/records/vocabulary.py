@@ -84,9 +84,9 @@ def day(draw, first=2019, last=2031):
 
 
 def day_near(draw, origin, direction):
-    """A date before (-1) or after (1) origin: a day to two years away."""
+    """A date before (-1) or after (1) origin: two days to two and a half years away."""
     while True:
-        days = draw.random.randint(*draw.choice([(1, 3), (2, 20), (10, 90), (60, 750)]))
+        days = draw.random.randint(*draw.choice([(2, 10), (10, 60), (30, 200), (100, 900)]))
         ordinal = origin.toordinal() + direction * days
         if number_is_held_out(ordinal) == (draw.role == "values"):
             return datetime.date.fromordinal(ordinal)
@@ -99,19 +99,7 @@ def write_date(date, style="iso"):
     return f"{date.day} {month} {date.year}" if style == "long" else f"{month} {date.day}, {date.year}"
 
 
-# ---- limits and options ----------------------------------------------------------------------------------------------
-
-def limit_near(draw, value):
-    """A whole number close to value, below or above it by turns, sometimes a round one; never equal to it."""
-    step = max(1, int(value * draw.choice([0.02, 0.1, 0.3, 0.6])))
-    while True:
-        limit = max(1, int(value) + draw.choice([-1, 1]) * draw.random.randint(1, step))
-        if draw.chance(0.5):
-            digits = 10 ** max(0, len(str(limit)) - 2)
-            limit = max(1, round(limit / digits) * digits)
-        if limit != value:
-            return limit
-
+# ---- options -----------------------------------------------------------------------------------------------------
 
 def entity_options(draw, names, answer):
     """Choice arguments for "which of these": the names are the labels, or now and then the descriptions of bare labels."""
