@@ -67,6 +67,21 @@ def check_stacks(tokenizer):
     return figures["largest logit difference"] < TOLERANCE
 
 
+def check_temperature(tokenizer):
+    torch.manual_seed(1)
+    requests = [record["request"] for record in evaluate.fresh_records(4, 1, ("values",))]
+    model = TrebleTiny(release.CONFIG, release.HEAD)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        export.write(model, tokenizer, folder)
+        before = stacks.Own(folder)
+        after = stacks.Own(folder)
+        export.divide_logits(after.model, 1.7)
+        error = max(float(abs(a / 1.7 - b).max()) for x, y in zip(before.logits(requests), after.logits(requests)) for a, b in zip(x, y))
+    print(f"temperature: largest difference {error:.1e}")
+    return error < TOLERANCE
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenizer", type=pathlib.Path, required=True)
@@ -77,7 +92,7 @@ def main():
     except ImportError as error:
         print(f"nothing checked: {error}")
         return 0
-    return 0 if check_delta_rule() and check_stacks(arguments.tokenizer) else 1
+    return 0 if check_delta_rule() and check_temperature(arguments.tokenizer) and check_stacks(arguments.tokenizer) else 1
 
 
 if __name__ == "__main__":

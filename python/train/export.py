@@ -1,6 +1,7 @@
 """Writes a release folder: bf16 weights by their published names, configurations, tokenizer."""
 
 import json
+import math
 import shutil
 
 import torch
@@ -23,6 +24,16 @@ def write(model, tokenizer, out):
     for name in ("tokenizer.json", "tokenizer_config.json"):
         if tokenizer.resolve() != out.resolve():
             shutil.copyfile(tokenizer / name, out / name)
+
+
+@torch.no_grad()
+def divide_logits(model, temperature):
+    """Changes the head so that every logit becomes itself / temperature; exact but for rounding, and for scales at their cap."""
+    head, scale = model.head, 1 / temperature
+    for exponent in (head.prior_logit_scale, head.joint_logit_scale):
+        exponent += math.log(scale)
+    head.residual_scorer[3].weight *= scale
+    head.residual_scorer[3].bias *= scale
 
 
 def read(folder):
