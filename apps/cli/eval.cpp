@@ -38,7 +38,7 @@ const CommandText kText = {
         "reference against itself, with other activations and with several records a pass. Without --model, only the\n"
         "reference is measured. Records with images or videos are counted and left out. docs/quality.md has the "
         "formulas.\n",
-    .example = "eval --reference clef-flash --model clef-flash-int8 data/eval/*.jsonl --report eval.html",
+    .example = "eval --reference clef-flash --model clef-flash-int8 records.jsonl --report eval.html",
 };
 
 struct EvalArguments {
