@@ -9,5 +9,6 @@ void add_answer(CLI::App& program);
 void add_encode(CLI::App& program);
 void add_inspect(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_eval(CLI::App& program);
 
 }  // namespace treble::cli

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   add_encode(program);
   add_inspect(program);
   add_bench(program);
+  add_eval(program);
   add_help(program);
 
   if (argc < 2) {

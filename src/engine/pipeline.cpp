@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/parallel.h"
 #include "engine/pack.h"
 #include "model/backbone.h"
 #include "model/head.h"
+#include "tensor/bfloat16.h"
 
 namespace treble {
 namespace {
@@ -19,6 +21,24 @@ double ms_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::milli>(end - begin).count();
 }
 
+/// Copies a view [T, h] of activations to the host and hands it on as f32.
+void observe(Ops& ops, const HiddenObserver& observer, const std::string& stage, const TensorView& view) {
+  std::vector<float> rows(static_cast<std::size_t>(view.num_elements()));
+  if (view.dtype() == DType::kF32) {
+    ops.download(view, rows.data());
+  } else {
+    std::vector<bfloat16> narrow(rows.size());
+    ops.download(view, narrow.data());
+    std::ranges::transform(narrow, rows.begin(), [](bfloat16 x) { return to_float(x); });
+  }
+  observer(stage, rows);
+}
+
+/// The stages of a pass that an observer sees.
+bool is_observed(const std::string& stage) {
+  return stage == "embed" || stage.ends_with(".out");
+}
+
 }  // namespace
 
 Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads)
@@ -27,15 +47,23 @@ Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads)
       model_(std::move(model)),
       workspace_(ops_->memory()) {}
 
-std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings) {
+std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings,
+                                                           const HiddenObserver& observer) {
   if (records.empty()) return {};
   const PackedBatch batch = pack_batch(records, model_.config.text.vocab_size);
 
   const std::lock_guard lock(mutex_);
   const ThreadCount threads(num_threads_);
   const Workspace::Scope scope(workspace_);
+  Trace trace;
+  if (observer) {
+    trace = [&](const std::string& stage, const TensorView& view) {
+      if (is_observed(stage)) observe(*ops_, observer, stage, view);
+    };
+  }
   const Clock::time_point start = Clock::now();
-  const TensorView hidden = run_backbone(model_, batch, *ops_, workspace_);
+  const TensorView hidden = run_backbone(model_, batch, *ops_, workspace_, trace);
+  if (observer) observe(*ops_, observer, "hidden", hidden);
   const Clock::time_point backbone_done = Clock::now();
   const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
   if (timings) {

@@ -3,9 +3,12 @@
 #include <treble/engine.h>
 #include <treble/record.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/weights.h"
@@ -14,13 +17,19 @@
 
 namespace treble {
 
+/// Receives hidden states while a pass runs: "embed", "layer00.out", ... (the residual stream after the embedding and
+/// after each layer) and "hidden" (what the head reads). For reports: every stage is copied to the host.
+/// @param rows  [T, hidden_size] f32, valid during the call only
+using HiddenObserver = std::function<void(const std::string& stage, std::span<const float> rows)>;
+
 /// A model on its backend: from encoded records to logits, the middle of the spine. Thread-safe; calls queue.
 class Pipeline {
  public:
   Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads);
 
   /// @return [record][question][option] logits in the model's option order
-  std::vector<std::vector<std::vector<float>>> run(std::span<const EncodedRecord> records, Timings* timings = nullptr);
+  std::vector<std::vector<std::vector<float>>> run(std::span<const EncodedRecord> records, Timings* timings = nullptr,
+                                                   const HiddenObserver& observer = {});
 
   const Model& model() const { return model_; }
   std::size_t peak_activation_bytes() const;

@@ -221,6 +221,24 @@ TEST_CASE("engine: a whole wide request gives the same logits beside others as a
   }
 }
 
+TEST_CASE("engine: an observer sees the embedding, every layer and the last hidden states") {
+  const Fixture fixture;
+  const EncodedRecord record = encode(fixture.find("card_example"), Tokenizer(fixture.release()));
+  std::vector<std::string> stages;
+  Pipeline pipeline = open(fixture, Precision::kF32);
+  pipeline.run(std::span(&record, 1), nullptr, [&](const std::string& stage, std::span<const float> rows) {
+    stages.push_back(stage);
+    if (stage != "hidden") return;
+    const TensorView expected = fixture.tensor("card_example.hidden");
+    std::vector<float> copy(rows.begin(), rows.end());
+    REQUIRE(static_cast<std::int64_t>(copy.size()) == expected.num_elements());
+    const TensorView got(copy.data(), DType::kF32, {expected.size(0), expected.size(1)});
+    CHECK(relative_l2(got, expected) < kHiddenTolerance);
+  });
+  CHECK(stages ==
+        std::vector<std::string>{"embed", "layer00.out", "layer01.out", "layer02.out", "layer03.out", "hidden"});
+}
+
 TEST_CASE("engine: the number of threads does not change the logits") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
