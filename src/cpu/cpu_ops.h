@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "cpu/choose_linear.h"
 #include "ops/ops.h"
 
 namespace treble::cpu {
@@ -41,6 +42,7 @@ class CpuOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
+  LinearKernel kernel_of(const TensorView& input, const LinearWeight& weight) const;
   void swiglu_onednn_bf16(const LinearSwiglu& args);
 
   DType activation_dtype_;

@@ -34,7 +34,7 @@ class PassScratch {
   /// The product of packed tokens with the rows of `weight`, in product 0 or 1.
   TensorView multiply(const float* packed, std::int64_t num_tokens, const LinearWeight& weight, int index = 0) const {
     const TensorView product(memory_ + index * kProductSize, DType::kF32, {num_tokens, kPassOutputs});
-    multiply_pass(packed, weight.weight, weight.bias, memory_ + 2 * kProductSize, product);
+    multiply_pass(packed, weight, memory_ + 2 * kProductSize, product);
     return product.slice(1, 0, weight.out_features());
   }
 
@@ -79,25 +79,34 @@ struct OutputPass {
   std::int64_t begin, end;
 };
 
-std::vector<OutputPass> output_passes(std::span<const Linear::Output> outputs) {
+std::vector<OutputPass> output_passes(std::span<const Linear::Output* const> outputs) {
   std::vector<OutputPass> all;
-  for (const Linear::Output& output : outputs) {
-    const std::int64_t out_features = output.weight->out_features();
+  for (const Linear::Output* output : outputs) {
+    const std::int64_t out_features = output->weight->out_features();
     for (std::int64_t begin = 0; begin < out_features; begin += kPassOutputs)
-      all.push_back({&output, begin, std::min(begin + kPassOutputs, out_features)});
+      all.push_back({output, begin, std::min(begin + kPassOutputs, out_features)});
   }
   return all;
 }
 
 }  // namespace
 
+LinearKernel CpuOps::kernel_of(const TensorView& input, const LinearWeight& weight) const {
+  return choose_linear({input.dtype(), input.size(0), weight.format}, onednn_bf16_ != nullptr);
+}
+
 void CpuOps::do_linear(const Linear& args) {
   const TensorView& input = args.input.plain;
-  if (choose_linear({input.dtype(), input.size(0)}, onednn_bf16_ != nullptr) == LinearKernel::kOnednnBf16) {
-    for (const Linear::Output& output : args.outputs) onednn_bf16_->multiply(input, *output.weight, output.out);
-    return;
+  std::vector<const Linear::Output*> tiled;
+  for (const Linear::Output& output : args.outputs) {
+    if (kernel_of(input, *output.weight) == LinearKernel::kOnednnBf16) {
+      onednn_bf16_->multiply(input, *output.weight, output.out);
+    } else {
+      tiled.push_back(&output);
+    }
   }
-  const std::vector<OutputPass> all = output_passes(args.outputs);
+  if (tiled.empty()) return;
+  const std::vector<OutputPass> all = output_passes(tiled);
   const auto multiply = [&](const TokenPass& tokens, std::int64_t i, const PassScratch& scratch) {
     const auto& [output, begin, end] = all[static_cast<std::size_t>(i)];
     store_product(scratch.multiply(tokens.packed, tokens.num_tokens(), output->weight->rows(begin, end)),
@@ -109,7 +118,8 @@ void CpuOps::do_linear(const Linear& args) {
 void CpuOps::do_linear_swiglu(const LinearSwiglu& args) {
   const TensorView& input = args.input.plain;
   const TensorView& out = args.out.plain;
-  if (choose_linear({input.dtype(), input.size(0)}, onednn_bf16_ != nullptr) == LinearKernel::kOnednnBf16)
+  if (kernel_of(input, *args.gate) == LinearKernel::kOnednnBf16 &&
+      kernel_of(input, *args.up) == LinearKernel::kOnednnBf16)
     return swiglu_onednn_bf16(args);
   const std::int64_t out_features = args.gate->out_features();
   const auto multiply = [&](const TokenPass& tokens, std::int64_t i, const PassScratch& scratch) {

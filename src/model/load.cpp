@@ -2,13 +2,15 @@
 #include <treble/error.h>
 
 #include <cmath>
-#include <cstring>
+#include <map>
 #include <unordered_set>
 
 #include "base/parallel.h"
+#include "checkpoint/storage_format.h"
+#include "checkpoint/tensor_names.h"
 #include "model/weights.h"
-#include "tensor/bfloat16.h"
-#include "tensor/half.h"
+#include "quant/read_nf4.h"
+#include "tensor/element.h"
 
 namespace treble {
 namespace {
@@ -25,37 +27,12 @@ bool has_shape(const TensorView& view, std::initializer_list<std::int64_t> shape
   return true;
 }
 
-/// A value from memory of any alignment.
-template <typename T>
-T read_unaligned(const std::byte* data, std::int64_t index) {
-  T value;
-  std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-/// Element `index` of a floating tensor, widened. @pre dtype is one of the four below
-float element(const TensorView& view, std::int64_t index) {
-  const auto* data = static_cast<const std::byte*>(view.data());
-  switch (view.dtype()) {
-    case DType::kF64:
-      return static_cast<float>(read_unaligned<double>(data, index));
-    case DType::kF32:
-      return read_unaligned<float>(data, index);
-    case DType::kF16:
-      return half_to_float(read_unaligned<std::uint16_t>(data, index));
-    default:
-      return to_float(read_unaligned<bfloat16>(data, index));
-  }
-}
-
-bool is_floating(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 /// The tensors of a release folder as bf16, in place wherever the file already holds them so.
 class CheckpointSource final : public WeightSource {
  public:
-  explicit CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint) : checkpoint_(std::move(checkpoint)) {}
+  explicit CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint) : checkpoint_(std::move(checkpoint)) {
+    for (const Checkpoint::Entry& entry : checkpoint_->entries()) by_name_.emplace(entry.name, &entry);
+  }
 
   TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) override {
     const Checkpoint::Entry& entry = find(name, shape_text(shape));
@@ -63,6 +40,27 @@ class CheckpointSource final : public WeightSource {
       fail(entry, fmt::format("is {}, the configuration implies {}", entry.view.describe(), shape_text(shape)));
     const bool aligned = reinterpret_cast<std::uintptr_t>(entry.view.data()) % alignof(bfloat16) == 0;
     return entry.view.dtype() == DType::kBF16 && aligned ? entry.view : rounded_copy(entry.view);
+  }
+
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                      bool has_bias) override {
+    ModuleParts parts;
+    std::string where;
+    const std::string prefix = name + ".";
+    for (auto it = by_name_.lower_bound(prefix); it != by_name_.end() && it->first.starts_with(prefix); ++it) {
+      parts.emplace(it->first.substr(prefix.size()), it->second->view);
+      where = fmt::format("checkpoint: {}: {}", it->second->file.string(), quote_name(name));
+    }
+    const StorageFormat format = parts.empty() ? StorageFormat{} : recognise_format(parts);
+    if (!format.is_quantized) return WeightSource::linear(name, out_features, in_features, has_bias);
+    ModuleTensors tensors(where, std::move(parts));
+    const LinearWeight linear = read_quantized(format, tensors);
+    if (linear.out_features() != out_features || linear.in_features() != in_features)
+      tensors.fail(fmt::format("is [{}, {}], the configuration implies {}", linear.out_features(), linear.in_features(),
+                               shape_text({out_features, in_features})));
+    if (has_bias && !linear.bias) tensors.fail("has no bias; is the download complete?");
+    copies_.insert(copies_.end(), tensors.storage().begin(), tensors.storage().end());
+    return linear;
   }
 
   float scalar(const std::string& name) override {
@@ -87,6 +85,13 @@ class CheckpointSource final : public WeightSource {
   }
 
  private:
+  static LinearWeight read_quantized(const StorageFormat& format, ModuleTensors& tensors) {
+    if (format.name == "nf4") return read_nf4(tensors);
+    if (!format.problem.empty()) tensors.fail(format.problem);
+    tensors.fail(
+        fmt::format("is stored as {}, which this version does not read; use a bf16 or nf4 release", format.name));
+  }
+
   const Checkpoint::Entry& find(const std::string& name, const std::string& shape) {
     const Checkpoint::Entry* entry = checkpoint_->find(name);
     if (!entry)
@@ -118,6 +123,7 @@ class CheckpointSource final : public WeightSource {
   }
 
   std::shared_ptr<const Checkpoint> checkpoint_;
+  std::map<std::string_view, const Checkpoint::Entry*> by_name_;
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
 };

@@ -28,9 +28,9 @@ std::unique_ptr<Ops> any_ops() {
 
 /// A copy of the micro release, one file of which is edited, opened.
 template <typename Edit>
-std::string load_error(const char* file, const Edit& edit) {
+std::string load_error(const char* file, const Edit& edit, const char* release = "micro") {
   const TempFolder folder;
-  copy_micro_release(folder.path());
+  copy_micro_release(folder.path(), release);
   edit_safetensors(folder / file, edit);
   const std::unique_ptr<Ops> ops = any_ops();
   try {
@@ -205,6 +205,47 @@ TEST_CASE("load_model: a sharded release loads like a single file") {
   CHECK(sharded.weight_bytes == single.weight_bytes);
   CHECK(std::memcmp(sharded.output_embedding.data(), single.output_embedding.data(),
                     single.output_embedding.num_bytes()) == 0);
+}
+
+constexpr const char* kUpProj = "model.language_model.layers.1.mlp.up_proj";
+
+TEST_CASE("load_model: how a Linear is stored is decided for each alone, plain beside NF4") {
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-nf4");
+  std::vector<FileTensor> plain = read_safetensors(micro_release() / "model.safetensors");
+  edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name.starts_with(kUpProj); });
+    tensors.push_back(find(plain, std::string(kUpProj) + ".weight"));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const MlpWeights& mlp = model.backbone.layers[1].mlp;
+  CHECK(mlp.up_proj.format == WeightFormat::kDense);
+  CHECK(mlp.gate_proj.format == WeightFormat::kNf4);
+  CHECK(mlp.gate_proj.out_features() == 256);
+}
+
+TEST_CASE("load_model: an NF4 weight of another shape than the configuration implies is named with both") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& state = find(tensors, std::string(kUpProj) + ".weight.quant_state.bitsandbytes__nf4").data;
+        state.replace(state.find("[256, 256]"), 10, "[128, 512]");
+      },
+      "micro-nf4");
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "[128, 512]"));
+  CHECK(contains(error, "[256, 256]"));
+}
+
+TEST_CASE("load_model: a format that is not read is refused with its name") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    find(tensors, std::string(kUpProj) + ".weight") =
+        zeros(std::string(kUpProj) + ".weight", "F8_E4M3", {256, 256}, 256 * 256);
+    tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "F32", {256, 1}, 1024));
+  });
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "fp8"));
 }
 
 }  // namespace

@@ -53,8 +53,14 @@ class Checker {
     }
   }
 
-  void dense_weight(std::string_view name, const LinearWeight& weight, std::int64_t in_features) const {
-    (*this)(fmt::format("the weight of {}", name), weight.weight, {DType::kBF16}, {weight.out_features(), in_features});
+  void linear_weight(std::string_view name, const LinearWeight& weight, std::int64_t in_features) const {
+    const std::string of_weight = fmt::format("the weight of {}", name);
+    if (weight.format == WeightFormat::kDense) {
+      (*this)(of_weight, weight.weight, {DType::kBF16}, {weight.out_features(), in_features});
+    } else {
+      require(weight.in_features() == in_features,
+              fmt::format("{} has {} inputs, expected {}", of_weight, weight.in_features(), in_features));
+    }
     if (weight.bias) (*this)(fmt::format("the bias of {}", name), weight.bias, {DType::kBF16}, {weight.out_features()});
   }
 
@@ -110,7 +116,7 @@ void Ops::linear(const Linear& args) {
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     const Linear::Output& output = args.outputs[i];
     const std::string name = fmt::format("output {}", i);
-    check.dense_weight(name, *output.weight, in_features);
+    check.linear_weight(name, *output.weight, in_features);
     check(name, output.out, {activation_dtype(), kF32}, {num_rows, output.weight->out_features()});
   }
   do_linear(args);
@@ -121,8 +127,8 @@ void Ops::linear_swiglu(const LinearSwiglu& args) {
   const TensorView& input = args.input.plain;
   const std::int64_t total_tokens = input.size(0), intermediate_size = args.gate->out_features();
   check("input", input, {activation_dtype()}, {total_tokens, input.size(1)});
-  check.dense_weight("gate", *args.gate, input.size(1));
-  check.dense_weight("up", *args.up, input.size(1));
+  check.linear_weight("gate", *args.gate, input.size(1));
+  check.linear_weight("up", *args.up, input.size(1));
   check.require(args.up->out_features() == intermediate_size, "gate and up differ in out_features");
   check("out", args.out.plain, {activation_dtype()}, {total_tokens, intermediate_size});
   do_linear_swiglu(args);
