@@ -3,13 +3,16 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <unordered_set>
 
 #include "base/parallel.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
 #include "model/weights.h"
+#include "quant/read_int8.h"
 #include "quant/read_nf4.h"
+#include "quant/rotation_check.h"
 #include "tensor/element.h"
 
 namespace treble {
@@ -44,23 +47,17 @@ class CheckpointSource final : public WeightSource {
 
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias) override {
-    ModuleParts parts;
-    std::string where;
-    const std::string prefix = name + ".";
-    for (auto it = by_name_.lower_bound(prefix); it != by_name_.end() && it->first.starts_with(prefix); ++it) {
-      parts.emplace(it->first.substr(prefix.size()), it->second->view);
-      where = fmt::format("checkpoint: {}: {}", it->second->file.string(), quote_name(name));
+    if (!has_module(name)) {
+      if (const std::optional<FusedName> fused = fused_name(name); fused && has_module(fused->module))
+        return fused_linear(*fused, name, out_features, in_features);
     }
-    const StorageFormat format = parts.empty() ? StorageFormat{} : recognise_format(parts);
-    if (!format.is_quantized) return WeightSource::linear(name, out_features, in_features, has_bias);
-    ModuleTensors tensors(where, std::move(parts));
-    const LinearWeight linear = read_quantized(format, tensors);
-    if (linear.out_features() != out_features || linear.in_features() != in_features)
-      tensors.fail(fmt::format("is [{}, {}], the configuration implies {}", linear.out_features(), linear.in_features(),
-                               shape_text({out_features, in_features})));
-    if (has_bias && !linear.bias) tensors.fail("has no bias; is the download complete?");
-    copies_.insert(copies_.end(), tensors.storage().begin(), tensors.storage().end());
-    return linear;
+    const std::optional<LinearWeight> linear = quantized_linear(name);
+    if (!linear) return WeightSource::linear(name, out_features, in_features, has_bias);
+    if (linear->out_features() != out_features || linear->in_features() != in_features)
+      fail(name, fmt::format("is [{}, {}], the configuration implies [{}, {}]", linear->out_features(),
+                             linear->in_features(), out_features, in_features));
+    if (has_bias && !linear->bias) fail(name, "has no bias; is the download complete?");
+    return *linear;
   }
 
   float scalar(const std::string& name) override {
@@ -71,8 +68,11 @@ class CheckpointSource final : public WeightSource {
     return value;
   }
 
-  /// The joint head is read strictly: a tensor of its file that nothing asked for is an error.
-  void check_head_is_used_up() const {
+  /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
+  /// projection.
+  void check_used_up() const {
+    for (const auto& [name, rows] : unread_rows_)
+      if (rows != 0) fail(name, fmt::format("has {} rows more than the projections that it is made of", rows));
     for (const Checkpoint::Entry& entry : checkpoint_->entries())
       if (entry.name.starts_with("head.") && !used_.contains(entry.name))
         fail(entry, "is not a tensor of the joint head; does joint_head_config.json belong to this file?");
@@ -85,11 +85,93 @@ class CheckpointSource final : public WeightSource {
   }
 
  private:
-  static LinearWeight read_quantized(const StorageFormat& format, ModuleTensors& tensors) {
+  /// Some writers store projections of one input as one: where the rows of each are.
+  struct FusedName {
+    std::string module;
+    int from_end;  // 0: the first rows; 1: the last ones; 2: those before the last, of equal number
+  };
+
+  static std::optional<FusedName> fused_name(std::string_view name) {
+    struct Part {
+      std::string_view part, whole;
+      int from_end;
+    };
+    constexpr Part kParts[] = {
+        {"mlp.gate_proj", "mlp.gate_up_proj", 0},
+        {"mlp.up_proj", "mlp.gate_up_proj", 1},
+        {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", 0},
+        {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", 1},
+        {"self_attn.q_proj", "self_attn.qkv_proj", 0},
+        {"self_attn.k_proj", "self_attn.qkv_proj", 2},
+        {"self_attn.v_proj", "self_attn.qkv_proj", 1},
+    };
+    for (const auto& [part, whole, from_end] : kParts) {
+      if (name.ends_with(part))
+        return FusedName{std::string(name.substr(0, name.size() - part.size())).append(whole), from_end};
+    }
+    return std::nullopt;
+  }
+
+  bool has_module(const std::string& name) const {
+    const auto found = by_name_.lower_bound(name + ".");
+    return found != by_name_.end() && found->first.starts_with(name + ".");
+  }
+
+  LinearWeight fused_linear(const FusedName& fused, const std::string& name, std::int64_t out_features,
+                            std::int64_t in_features) {
+    const std::optional<LinearWeight> linear = quantized_linear(fused.module);
+    if (!linear) fail(fused.module, "is a fused projection in plain weights, which no known release has");
+    const std::int64_t num_rows = linear->out_features(), begin = fused.from_end * out_features;
+    const std::int64_t first = fused.from_end == 0 ? 0 : num_rows - begin;
+    if (linear->in_features() != in_features || first < 0 || first + out_features > num_rows)
+      fail(fused.module, fmt::format("is [{}, {}], expected it to hold \"{}\" [{}, {}]", num_rows,
+                                     linear->in_features(), name, out_features, in_features));
+    unread_rows_.try_emplace(fused.module, num_rows).first->second -= out_features;
+    return linear->rows(first, first + out_features);
+  }
+
+  /// nullopt if the module is not quantised, or not there.
+  std::optional<LinearWeight> quantized_linear(const std::string& name) {
+    ModuleParts parts;
+    std::string where;
+    const std::string prefix = name + ".";
+    for (auto it = by_name_.lower_bound(prefix); it != by_name_.end() && it->first.starts_with(prefix); ++it) {
+      parts.emplace(it->first.substr(prefix.size()), it->second->view);
+      where = fmt::format("checkpoint: {}: {}", it->second->file.string(), quote_name(name));
+    }
+    if (parts.empty()) return std::nullopt;
+    const StorageFormat format = recognise_format(parts);
+    if (!format.is_quantized) return std::nullopt;
+    ModuleTensors tensors(where, std::move(parts));
+    const LinearWeight linear = read_quantized(name, format, tensors);
+    copies_.insert(copies_.end(), tensors.storage().begin(), tensors.storage().end());
+    return linear;
+  }
+
+  LinearWeight read_quantized(const std::string& name, const StorageFormat& format, ModuleTensors& tensors) {
     if (format.name == "nf4") return read_nf4(tensors);
+    if (format.name == "int8" || format.name == "int8-convrot") {
+      const LinearWeight linear = read_int8(tensors, checkpoint_->quantization(name));
+      check_rotation(linear, tensors);
+      return linear;
+    }
     if (!format.problem.empty()) tensors.fail(format.problem);
-    tensors.fail(
-        fmt::format("is stored as {}, which this version does not read; use a bf16 or nf4 release", format.name));
+    tensors.fail(fmt::format(
+        "is stored as {}, which this version does not read; use a bf16, int8-convrot or nf4 release", format.name));
+  }
+
+  /// A release that says the wrong thing of its rotation would answer plausibly and wrongly. Three Linears of different
+  /// widths are enough to tell: a writer rotates all of one width alike.
+  void check_rotation(const LinearWeight& linear, const ModuleTensors& tensors) {
+    constexpr std::size_t kMostWidths = 3;
+    if (checked_widths_.size() == kMostWidths || !checked_widths_.insert(linear.in_features()).second) return;
+    const std::int64_t claimed = linear.int8.rotation_group, likely = likely_rotation_group(linear);
+    const auto text = [](std::int64_t group) {
+      return group == 1 ? std::string("not rotated") : fmt::format("rotated in groups of {}", group);
+    };
+    if (likely != claimed)
+      tensors.fail(
+          fmt::format("has int8 codes that look {}, the file says {}; ask its publisher", text(likely), text(claimed)));
   }
 
   const Checkpoint::Entry& find(const std::string& name, const std::string& shape) {
@@ -122,10 +204,17 @@ class CheckpointSource final : public WeightSource {
                 fmt::format("checkpoint: {}: \"{}\" {}", entry.file.string(), entry.stored_name, what));
   }
 
+  [[noreturn]] void fail(const std::string& module, const std::string& what) const {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("checkpoint: {}: {} {}", checkpoint_->folder().string(), quote_name(module), what));
+  }
+
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::map<std::string_view, const Checkpoint::Entry*> by_name_;
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
+  std::unordered_set<std::int64_t> checked_widths_;
+  std::map<std::string, std::int64_t> unread_rows_;  // of fused projections
 };
 
 }  // namespace
@@ -134,7 +223,7 @@ Model load_model(const std::filesystem::path& folder, Ops& ops) {
   const ModelConfig config = read_config(folder);
   CheckpointSource source(std::make_shared<const Checkpoint>(folder));
   Model model = build_model(config, source, ops);
-  source.check_head_is_used_up();
+  source.check_used_up();
   model.storage = source.storage();
   return model;
 }

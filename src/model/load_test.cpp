@@ -248,5 +248,95 @@ TEST_CASE("load_model: a format that is not read is refused with its name") {
   CHECK(contains(error, "fp8"));
 }
 
+constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
+
+/// Puts the gate and up projection of one layer into one module, gate first.
+void fuse_gate_up(std::vector<FileTensor>& tensors) {
+  for (const char* part : {"weight", "weight_scale", "bias", "comfy_quant"}) {
+    FileTensor whole = find(tensors, std::string(kMlp) + "gate_proj." + part);
+    const FileTensor& up = find(tensors, std::string(kMlp) + "up_proj." + part);
+    whole.name = std::string(kMlp) + "gate_up_proj." + part;
+    if (std::string_view(part) != "comfy_quant") {
+      whole.data += up.data;
+      whole.shape[0] += up.shape[0];
+    }
+    tensors.push_back(std::move(whole));
+  }
+  std::erase_if(tensors, [](const FileTensor& t) {
+    return t.name.starts_with(std::string(kMlp) + "gate_proj.") || t.name.starts_with(std::string(kMlp) + "up_proj.");
+  });
+}
+
+bool have_equal_bytes(const TensorView& a, const TensorView& b) {
+  return a.num_bytes() == b.num_bytes() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
+}
+
+TEST_CASE("load_model: projections stored as one are the rows that they are made of") {
+  const TempFolder folder, plain_folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  copy_micro_release(plain_folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", fuse_gate_up);
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model fused = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
+  const MlpWeights &a = fused.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
+  for (const auto& [from_whole, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
+    CHECK(have_equal_bytes(from_whole->weight, alone->weight));
+    CHECK(have_equal_bytes(from_whole->int8.row_scale, alone->int8.row_scale));
+    CHECK(have_equal_bytes(from_whole->bias, alone->bias));
+  }
+}
+
+TEST_CASE("load_model: rows of a fused projection that belong to none are an error") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        fuse_gate_up(tensors);
+        const std::string whole = std::string(kMlp) + "gate_up_proj.";
+        for (const auto& [part, bytes] :
+             {std::pair<const char*, std::size_t>{"weight", 256}, {"weight_scale", 4}, {"bias", 2}}) {
+          FileTensor& tensor = find(tensors, whole + part);
+          tensor.data += tensor.data.substr(0, bytes);
+          ++tensor.shape[0];
+        }
+      },
+      "micro-int8");
+  CHECK(contains(error, "gate_up_proj"));
+  CHECK(contains(error, "1 rows more"));
+}
+
+TEST_CASE("load_model: without comfy_quant the file's header or config.json says how INT8 codes are rotated") {
+  const auto load = [](const char* quantization_config) {
+    const TempFolder folder;
+    copy_micro_release(folder.path(), "micro-int8");
+    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+      std::erase_if(tensors, [](const FileTensor& t) { return t.name.ends_with(".comfy_quant"); });
+    });
+    std::string config = read_file(folder / "config.json");
+    config.insert(config.rfind('}'), quantization_config);
+    write_file(folder / "config.json", config);
+    const std::unique_ptr<Ops> ops = any_ops();
+    return load_model(folder.path(), *ops).backbone.layers[0].mlp.up_proj.int8.rotation_group;
+  };
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
+  CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
+}
+
+constexpr const char* kProjection = "model.language_model.layers.0.linear_attn.in_proj_qkv.weight";
+
+TEST_CASE("load_model: INT8 codes that were plainly not rotated as the file says are refused") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& codes = find(tensors, kProjection).data;
+        for (std::size_t i = 0; i < codes.size(); ++i)  // a few large columns among small ones
+          codes[i] = static_cast<char>(i % 31 == 0 ? 100 : static_cast<int>(i * 7 % 5) - 2);
+      },
+      "micro-int8");
+  CHECK(contains(error, "text.layers.0.linear_attn.in_proj_qkv"));
+  CHECK(contains(error, "look not rotated"));
+  CHECK(contains(error, "groups of 256"));
+}
+
 }  // namespace
 }  // namespace treble::testing

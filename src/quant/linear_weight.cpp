@@ -10,6 +10,7 @@ LinearWeight LinearWeight::rows(std::int64_t begin, std::int64_t end) const {
   } else {
     out.weight = weight.rows(begin, end);
   }
+  if (int8.row_scale) out.int8.row_scale = int8.row_scale.rows(begin, end);
   if (bias) out.bias = bias.rows(begin, end);
   return out;
 }

@@ -1,17 +1,19 @@
 #include "quant/read_nf4.h"
 
 #include <doctest/doctest.h>
-#include <treble/error.h>
 
 #include <array>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "quant/testing/module.h"
+
 namespace treble {
 namespace {
+
+using testing::contains;
+using testing::Module;
 
 constexpr std::string_view kState = "weight.quant_state.bitsandbytes__nf4";
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -33,45 +35,10 @@ constexpr std::array<float, 16> kCodeValues = {-1.0f,
                                                0.7229568362236023f,
                                                1.0f};
 
-/// The tensors of a [6, 20] weight in blocks of 64: 60 bytes of codes, two blocks, the second one short.
-struct Module {
-  std::map<std::string, std::string, std::less<>> bytes;  // by part
-  std::map<std::string, DType, std::less<>> dtypes;
-
-  void put(std::string_view name, DType dtype, std::string data) {
-    bytes.insert_or_assign(std::string(name), std::move(data));
-    dtypes.insert_or_assign(std::string(name), dtype);
-  }
-  void put_floats(std::string_view name, const std::vector<float>& values) {
-    put(name, DType::kF32, {reinterpret_cast<const char*>(values.data()), 4 * values.size()});
-  }
-  void erase(std::string_view name) { bytes.erase(bytes.find(name)); }
-
-  ModuleTensors tensors() {
-    ModuleTensors::Parts parts;
-    for (auto& [name, data] : bytes) {
-      const DType dtype = dtypes.at(name);
-      parts.emplace(name, TensorView(data.data(), dtype, {static_cast<std::int64_t>(data.size() / size_of(dtype))}));
-    }
-    return ModuleTensors("checkpoint: f: \"m\"", std::move(parts));
-  }
-  /// What read_nf4() says against it.
-  std::string error() {
-    ModuleTensors all = tensors();
-    try {
-      read_nf4(all);
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::kCheckpoint);
-      return error.what();
-    }
-    return "no error";
-  }
-};
-
+/// A [6, 20] weight in blocks of 64: 60 bytes of codes, two blocks, the second one short.
 Module single() {
   Module out;
   out.put("weight", DType::kU8, std::string(60, '\x7f'));
-  out.put("weight.absmax", DType::kF32, {});
   out.put_floats("weight.absmax", {2.0f, 0.5f});
   out.put_floats("weight.quant_map", {kCodeValues.begin(), kCodeValues.end()});
   out.put(kState, DType::kU8, R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [6, 20]})");
@@ -80,7 +47,7 @@ Module single() {
 
 Module nested() {
   Module out = single();
-  out.put("weight.absmax", DType::kU8, {'\x00', '\xff'});
+  out.put("weight.absmax", DType::kU8, std::string("\x00\xff", 2));
   std::vector<float> map(256);
   for (std::size_t i = 0; i < 256; ++i) map[i] = static_cast<float>(i) / 255;
   out.put_floats("weight.nested_quant_map", map);
@@ -91,9 +58,10 @@ Module nested() {
   return out;
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  CAPTURE(text);
-  return text.find(part) != std::string::npos;
+/// What read_nf4() says against a module.
+std::string error_of(Module& module) {
+  ModuleTensors tensors = module.tensors();
+  return testing::error_of([&] { read_nf4(tensors); });
 }
 
 TEST_CASE("read_nf4: shape, dtype and block size are those of the JSON, scales those of the file") {
@@ -120,7 +88,7 @@ TEST_CASE("read_nf4: doubly quantised scales are looked up, scaled and shifted")
 
 TEST_CASE("read_nf4: codes stored as another type are the same bytes") {
   Module module = single();
-  module.dtypes.at("weight") = DType::kBF16;
+  module.put("weight", DType::kBF16, module.bytes.at("weight"));
   ModuleTensors tensors = module.tensors();
   CHECK(read_nf4(tensors).weight.describe() == "[60] u8");
 }
@@ -145,7 +113,7 @@ TEST_CASE("read_nf4: a bias that the format's own layout lacks is read all the s
 TEST_CASE("read_nf4: a shape that contradicts the bytes is an error with both") {
   Module module = single();
   module.put(kState, DType::kU8, R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [6, 21]})");
-  CHECK(contains(module.error(), "has 60 bytes of codes, [6, 21] needs 63"));
+  CHECK(contains(error_of(module), "has 60 bytes of codes, [6, 21] needs 63"));
 }
 
 TEST_CASE("read_nf4: a file cut short is an error that names the tensor") {
@@ -155,43 +123,44 @@ TEST_CASE("read_nf4: a file cut short is an error that names the tensor") {
                                    {std::string(kState), 40}}) {
     CAPTURE(name);
     Module module = single();
-    module.bytes.at(name).resize(keep);
-    CHECK(contains(module.error(), name == "weight" ? "59 bytes of codes" : name));
+    const DType dtype = module.views.at(name).dtype();
+    module.put(name, dtype, module.bytes.at(name).substr(0, keep));
+    CHECK(contains(error_of(module), name == "weight" ? "59 bytes of codes" : name));
   }
   Module module = nested();
   module.put_floats("weight.nested_absmax", {});
-  CHECK(contains(module.error(), "weight.nested_absmax"));
+  CHECK(contains(error_of(module), "weight.nested_absmax"));
 }
 
 TEST_CASE("read_nf4: a missing tensor is named, and so is one that the format does not know") {
   for (const std::string name : {"weight", "weight.absmax", "weight.quant_map"}) {
     Module module = single();
     module.erase(name);
-    CHECK(contains(module.error(), "has no " + name));
+    CHECK(contains(error_of(module), "has no " + name));
   }
   for (const std::string name : {"weight.nested_absmax", "weight.nested_quant_map"}) {
     Module module = nested();
     module.erase(name);
-    CHECK(contains(module.error(), "has no " + name));
+    CHECK(contains(error_of(module), "has no " + name));
   }
   Module module = single();
   module.put_floats("weight.nested_absmax", {1});  // and no nested_blocksize in the JSON
-  CHECK(contains(module.error(), "weight.nested_absmax"));
+  CHECK(contains(error_of(module), "weight.nested_absmax"));
 }
 
 TEST_CASE("read_nf4: scales that are negative or not finite are refused") {
   Module negative = single();
   negative.put_floats("weight.absmax", {1.0f, -1.0f});
-  CHECK(contains(negative.error(), "weight.absmax"));
+  CHECK(contains(error_of(negative), "weight.absmax"));
   for (const char* name : {"weight.absmax", "weight.quant_map", "bias"}) {
     Module module = single();
     module.put_floats(name, std::vector<float>(std::string_view(name) == "weight.absmax" ? 2 : 16, kNan));
-    CHECK(contains(module.error(), name));
+    CHECK(contains(error_of(module), name));
   }
   for (const char* name : {"weight.nested_absmax", "weight.nested_quant_map"}) {
     Module module = nested();
     module.put_floats(name, std::vector<float>(std::string_view(name) == "weight.nested_absmax" ? 1 : 256, kNan));
-    CHECK(contains(module.error(), name));
+    CHECK(contains(error_of(module), name));
   }
 }
 
@@ -200,7 +169,7 @@ TEST_CASE("read_nf4: values of codes that are not NF4's are refused") {
   std::vector<float> fp4 = {kCodeValues.begin(), kCodeValues.end()};
   fp4[3] = 0.25f;
   module.put_floats("weight.quant_map", fp4);
-  CHECK(contains(module.error(), "weight.quant_map at 3"));
+  CHECK(contains(error_of(module), "weight.quant_map at 3"));
 }
 
 TEST_CASE("read_nf4: a JSON that asks for what there is not is refused with the field") {
@@ -216,7 +185,7 @@ TEST_CASE("read_nf4: a JSON that asks for what there is not is refused with the 
   for (const auto& [json, field] : cases) {
     Module module = single();
     module.put(kState, DType::kU8, json);
-    CHECK(contains(module.error(), field));
+    CHECK(contains(error_of(module), field));
   }
 }
 
