@@ -98,13 +98,13 @@ void widen_rows(const TensorView& weight, std::int64_t feature, std::int64_t dep
 /// The same for codes.
 void decode_rows(const Nf4Decoder& decoder, std::int64_t feature, std::int64_t depth, float* widened) {
   const Nf4& nf4 = decoder.nf4();
-  float values[Nf4Decoder::room(kSweepFeatures)];
+  float values[kSweepFeatures];
   for (std::int64_t o = 0; o < nf4.out_features; o += kTileOutputs, widened += kTileOutputs * padded(depth)) {
     for (std::int64_t i = 0; i < kTileOutputs; ++i) {
       const std::int64_t row = std::min(o + i, nf4.out_features - 1);
-      const float* from = decoder.decode(nf4.first_element + row * nf4.in_features + feature, depth, values);
+      decoder.decode(nf4.first_element + row * nf4.in_features + feature, depth, values);
       for (std::int64_t k = 0; k < depth; k += kLanes)
-        store(load(from + k, depth - k), widened + k * kTileOutputs + i * kLanes);
+        store(load(values + k, depth - k), widened + k * kTileOutputs + i * kLanes);
     }
   }
 }
