@@ -10,6 +10,7 @@
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
 #include "model/weights.h"
+#include "quant/read_fp8.h"
 #include "quant/read_int8.h"
 #include "quant/read_nf4.h"
 #include "quant/rotation_check.h"
@@ -150,14 +151,17 @@ class CheckpointSource final : public WeightSource {
 
   LinearWeight read_quantized(const std::string& name, const StorageFormat& format, ModuleTensors& tensors) {
     if (format.name == "nf4") return read_nf4(tensors);
+    if (format.name == "fp8" || format.name == "fp8-block") return read_fp8(tensors);
     if (format.name == "int8" || format.name == "int8-convrot") {
       const LinearWeight linear = read_int8(tensors, checkpoint_->quantization(name));
       check_rotation(linear, tensors);
       return linear;
     }
     if (!format.problem.empty()) tensors.fail(format.problem);
-    tensors.fail(fmt::format(
-        "is stored as {}, which this version does not read; use a bf16, int8-convrot or nf4 release", format.name));
+    tensors.fail(
+        fmt::format("is stored as {}, which this version does not read; use a bf16, fp8, int8-convrot or nf4 "
+                    "release",
+                    format.name));
   }
 
   /// A release that says the wrong thing of its rotation would answer plausibly and wrongly. Three Linears of different

@@ -238,14 +238,32 @@ TEST_CASE("load_model: an NF4 weight of another shape than the configuration imp
   CHECK(contains(error, "[256, 256]"));
 }
 
+TEST_CASE("load_model: a Linear stored in fp8 is read as bf16 beside the others") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
+    weight.dtype = "F8_E4M3";
+    weight.data.assign(256 * 256, '\x38');  // ones
+    FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
+    for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
+    tensors.push_back(std::move(scale));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
+  CHECK(up.format == WeightFormat::kDense);
+  CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 2.0f);
+}
+
 TEST_CASE("load_model: a format that is not read is refused with its name") {
   const std::string error = load_error("model.safetensors", [](auto& tensors) {
     find(tensors, std::string(kUpProj) + ".weight") =
-        zeros(std::string(kUpProj) + ".weight", "F8_E4M3", {256, 256}, 256 * 256);
-    tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "F32", {256, 1}, 1024));
+        zeros(std::string(kUpProj) + ".weight_packed", "I32", {256, 32}, 256 * 128);
+    tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 2}, 1024));
   });
   CHECK(contains(error, "text.layers.1.mlp.up_proj"));
-  CHECK(contains(error, "fp8"));
+  CHECK(contains(error, "int4-packed"));
 }
 
 constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
