@@ -1,7 +1,10 @@
-// How fast Linears are, at the sizes of the models' layers, beside oneDNN's sgemm on weights that lie in fp32 already.
+// How fast Linears are, at the sizes of the models' layers, beside oneDNN's sgemm on weights that lie in fp32 already,
+// and how fast those of the quantised formats are beside the plain ones.
 //
-//   treble_linear_bench [f32|bf16] [RUNS] [THREADS]     median, fastest and slowest of the runs
-//                                                       (default: bf16, 7, all threads)
+//   treble_linear_bench [f32|bf16] [RUNS] [THREADS] [LAYERS]    median, fastest and slowest of the runs
+//                                                               (default: bf16, 7, all threads, all layers)
+//
+// LAYERS is a part of their names: "0.8b".
 //
 // Runs of both take turns, so that a busy machine slows both down. One thread is measured in processor time, which
 // other programs do not count in; more in wall time.
@@ -53,6 +56,7 @@ class Bench {
     const auto [name, in_features, out_features, is_swiglu] = layer;
     const LinearWeight gate = random_weight(out_features, in_features);
     const LinearWeight up = is_swiglu ? random_weight(out_features, in_features) : gate;
+    const LinearWeight int8 = random_int8(out_features, in_features), nf4 = random_nf4(out_features, in_features);
     const TensorView widened = memory_.take(DType::kF32, {out_features, in_features});
     std::transform(gate.weight.as<bfloat16>(), gate.weight.as<bfloat16>() + gate.weight.num_elements(),
                    widened.as<float>(), [](bfloat16 x) { return to_float(x); });
@@ -90,6 +94,20 @@ class Bench {
       std::printf("   sgemm");
       print(sgemm_timing, flop);
       std::printf("\n");
+      if (is_swiglu) continue;
+      for (const auto& [format, weight] : {std::pair("int8", &int8), {"nf4", &nf4}}) {
+        const auto quantised = [&, linear_weight = weight] {
+          const Linear::Output output{linear_weight, out};
+          ops_.linear({.input = input, .outputs = {&output, 1}});
+        };
+        quantised();
+        const auto [quantised_timing, plain_timing] = time(quantised, linear);
+        std::printf("%15s %6ld tokens:", format, static_cast<long>(num_tokens));
+        print(quantised_timing, flop);
+        std::printf("   plain");
+        print(plain_timing, flop);
+        std::printf("\n");
+      }
     }
   }
 
@@ -100,6 +118,43 @@ class Bench {
     std::generate_n(weight.as<bfloat16>(), weight.num_elements(),
                     [&] { return to_bfloat16(distribution(generator_)); });
     return {.format = WeightFormat::kDense, .weight = weight, .bias = {}};
+  }
+
+  TensorView random_bytes(DType dtype, std::initializer_list<std::int64_t> shape) {
+    const TensorView bytes = memory_.take(dtype, shape);
+    std::generate_n(static_cast<std::uint8_t*>(bytes.data()), bytes.num_bytes(),
+                    [&] { return static_cast<std::uint8_t>(generator_()); });
+    return bytes;
+  }
+
+  TensorView filled(std::int64_t count, float value) {
+    const TensorView out = memory_.take(DType::kF32, {count});
+    std::fill_n(out.as<float>(), count, value);
+    return out;
+  }
+
+  /// In groups of 256.
+  LinearWeight random_int8(std::int64_t out_features, std::int64_t in_features) {
+    LinearWeight linear;
+    linear.format = WeightFormat::kInt8;
+    linear.weight = random_bytes(DType::kI8, {out_features, in_features});
+    linear.int8 = {.row_scale = filled(out_features, 0.01f), .rotation_group = 256};
+    return linear;
+  }
+
+  /// Doubly quantised.
+  LinearWeight random_nf4(std::int64_t out_features, std::int64_t in_features) {
+    const std::int64_t num_blocks = out_features * in_features / 64;
+    LinearWeight linear;
+    linear.format = WeightFormat::kNf4;
+    linear.weight = random_bytes(DType::kU8, {out_features * in_features / 2});
+    linear.nf4.out_features = out_features;
+    linear.nf4.in_features = in_features;
+    linear.nf4.code_values = filled(16, 0.5f);
+    linear.nf4.absmax = random_bytes(DType::kU8, {num_blocks});
+    linear.nf4.nested_values = filled(256, 0.5f);
+    linear.nf4.nested_absmax = filled((num_blocks + 255) / 256, 0.1f);
+    return linear;
   }
 
   /// The same values twice: as the operation reads them and as sgemm does.
@@ -173,5 +228,8 @@ int main(int argc, char** argv) {
   std::printf("%s, activations %s, %d threads, median of %d runs\n", treble::cpu::CpuOps(dtype).name().c_str(),
               std::string(treble::to_string(dtype)).c_str(), num_threads, num_runs);
   treble::Bench bench(dtype, num_runs, num_threads);
-  for (const treble::Layer& layer : treble::kLayers) bench.run(layer);
+  const std::string_view wanted = argc > 4 ? argv[4] : "";
+  for (const treble::Layer& layer : treble::kLayers) {
+    if (std::string_view(layer.name).find(wanted) != std::string_view::npos) bench.run(layer);
+  }
 }

@@ -9,6 +9,11 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
   add_word_option<Precision>(command, "--precision", "TYPE", options.precision,
                              {{"f32", Precision::kF32}, {"bf16", Precision::kBf16}},
                              "activations in f32 or bf16    (default: f32)");
+  add_word_option<Int8Activations>(command, "--int8-activations", "MODE", options.int8_activations,
+                                   {{"precise", Int8Activations::kPrecise},
+                                    {"comfy-fused", Int8Activations::kComfyFused},
+                                    {"comfy-fallback", Int8Activations::kComfyFallback}},
+                                   "of INT8 releases: precise, comfy-fused or comfy-fallback  (default: precise)");
 }
 
 void add_length_options(CLI::App& command, EngineOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <treble/int8_activations.h>
 #include <treble/pretokenizer.h>
 #include <treble/record.h>
 
@@ -21,7 +22,8 @@ enum class Precision {
 struct EngineOptions {
   std::string device = "cpu";
   Precision precision = Precision::kF32;
-  int num_threads = 0;              ///< 0: as many as this process may use
+  Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 releases
+  int num_threads = 0;                                           ///< 0: as many as this process may use
   std::int64_t max_tokens = 65536;  ///< longer records are refused; the model's own limit counts if it is lower
   bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
   PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;

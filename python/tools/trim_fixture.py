@@ -1,7 +1,9 @@
 """Makes tests/data/micro from the full fixtures: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
+and those of quantised releases beside it:        python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro-nf4
 
 Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer
-shows in any row, and the full trace is 14 MB. Needs NumPy.
+shows in any row, and the full trace is 14 MB. Of a quantised release it keeps the text model and the expected answers,
+and of the hidden states one request's; files that are those of micro become links to them. Needs NumPy.
 """
 
 import json
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 ROW_STEP = 8
+NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
 def read_safetensors(path):
@@ -23,7 +26,7 @@ def read_safetensors(path):
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         yield name, entry["dtype"], np.frombuffer(data[start + begin:start + end], np.dtype(
-            {"F32": "<f4", "I64": "<i8", "BF16": "<u2"}[entry["dtype"]])).reshape(entry["shape"])
+            NUMPY_TYPES[entry["dtype"]])).reshape(entry["shape"])
 
 
 def write_safetensors(path, tensors):
@@ -36,8 +39,28 @@ def write_safetensors(path, tensors):
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for _, _, array in tensors))
 
 
+def trim_quantised(source, target):
+    release = target / "release"
+    release.mkdir(parents=True, exist_ok=True)
+    for file in (source / "release").iterdir():
+        shared = target.parent / "micro" / "release" / file.name
+        if file.name == "model.safetensors":
+            write_safetensors(release / file.name, [t for t in read_safetensors(file) if ".visual." not in t[0]])
+        elif shared.exists() and shared.read_bytes() == file.read_bytes():
+            (release / file.name).unlink(missing_ok=True)
+            (release / file.name).symlink_to(Path("../../micro/release") / file.name)
+        else:
+            shutil.copyfile(file, release / file.name)
+    for file in source.glob("expected_*.json"):
+        shutil.copyfile(file, target / file.name)
+    for file in source.glob("expected_*.safetensors"):
+        write_safetensors(target / file.name, [t for t in read_safetensors(file) if t[0] == "card_example.hidden"])
+
+
 def main(source, target):
     source, target = Path(source), Path(target)
+    if not (source / "requests.json").exists():
+        return trim_quantised(source, target)
     target.mkdir(parents=True, exist_ok=True)
     shutil.copytree(source / "release", target / "release", dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name in ("requests.json", "expected_fp32.json", "expected_bf16.json"):

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <unordered_set>
 
+#include "base/mapped_file.h"
 #include "checkpoint/shard_index.h"
 #include "checkpoint/tensor_names.h"
 
@@ -74,6 +75,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
                              "\"model.language_model.layers.0...\"; re-export it in the release's layout",
                              entries_.size()));
 
+  read_release_quantization();
   if (!is_there(folder / kHeadFile))
     fail(folder / kHeadFile, "does not exist, expected the decision head; copy it from the original release");
   files_.emplace_back(folder / kHeadFile);
@@ -86,8 +88,50 @@ const Checkpoint::Entry* Checkpoint::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
+const Json* Checkpoint::quantization(std::string_view module) const {
+  const auto found = quantization_.find(module);
+  if (found != quantization_.end()) return &found->second;
+  return release_quantization_.is_null() ? nullptr : &release_quantization_;
+}
+
+void Checkpoint::read_release_quantization() {
+  for (const char* name :
+       {"config.json", "quantization_config.json", "quantize_config.json", "int8_config.json", "convrot_config.json"}) {
+    if (!is_there(folder_ / name)) continue;
+    const std::string what = fmt::format("checkpoint: {}", (folder_ / name).string());
+    Json json = parse_json(read_text_file(folder_ / name), what, ErrorCode::kCheckpoint);
+    const Json* config = std::string_view(name) == "config.json" ? json.find("quantization_config") : &json;
+    // Nothing but ConvRot is described for a whole release in this way.
+    if (!config || !config->is_object() || dump_json(*config).find("convrot") == std::string::npos) continue;
+    const bool has_flag =
+        config->find("convrot") || (config->find("params") && config->find("params")->find("convrot"));
+    Json::Object fields{{"convrot", true}};
+    if (const Json* group = config->find("convrot_groupsize")) fields.emplace_back("convrot_groupsize", *group);
+    release_quantization_ = has_flag ? *config : Json(std::move(fields));
+    if (Json::Object& all = release_quantization_.as_object(); has_flag)
+      std::erase_if(all, [](const Json::Member& member) { return member.first == "format"; });
+    return;
+  }
+}
+
+void Checkpoint::add_quantization(const SafetensorsFile& file) {
+  const Json* text = file.metadata().find("_quantization_metadata");
+  if (!text || !text->is_string()) return;
+  const std::string what = fmt::format("checkpoint: {}: _quantization_metadata", file.path().string());
+  const Json json = parse_json(text->as_string(), what, ErrorCode::kCheckpoint);
+  const Json* layers = json.find("layers");
+  if (!layers || !layers->is_object()) return;
+  // The dot makes it the name of a tensor, which is what prefixes are known of.
+  for (const auto& [module, config] : layers->as_object()) {
+    std::string name = canonical_name(module + '.');
+    name.pop_back();
+    quantization_.insert_or_assign(std::move(name), config);
+  }
+}
+
 void Checkpoint::add_backbone_file(const fs::path& path) {
   const SafetensorsFile& file = files_.emplace_back(path);
+  add_quantization(file);
   for (const SafetensorsFile::Tensor& tensor : file.tensors()) {
     if (is_ignored(tensor.name)) {
       ignored_.push_back(tensor.name);

@@ -62,13 +62,17 @@ class HeaderReader {
     return header;
   }
 
-  std::vector<Description> read(std::string_view header) const {
+  std::vector<Description> read(std::string_view header, Json& metadata) const {
     const Json json = parse_json(header, fmt::format("checkpoint: {}: header", path_.string()), ErrorCode::kCheckpoint);
     std::vector<Description> tensors;
     std::unordered_set<std::string_view> names;
     for (const auto& [name, value] : json.as_object()) {
       if (!names.insert(name).second) fail(name, "is in the header twice, expected once; re-export the file");
-      if (name != "__metadata__") tensors.push_back(describe(name, value));
+      if (name == "__metadata__") {
+        metadata = value;
+      } else {
+        tensors.push_back(describe(name, value));
+      }
     }
     std::ranges::sort(tensors, {}, [](const Description& t) { return std::tie(t.begin, t.end); });
     check_coverage(tensors, static_cast<std::int64_t>(file_.size() - kLengthBytes - header.size()));
@@ -193,7 +197,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const HeaderReader reader(path_, file_.bytes());
   const std::string_view header = reader.header();
   const std::byte* data = file_.bytes().data() + kLengthBytes + header.size();
-  for (Description& tensor : reader.read(header)) {
+  for (Description& tensor : reader.read(header, metadata_)) {
     // The mapping is read-only; TensorView has no const form and nothing writes to weights.
     TensorView view(const_cast<std::byte*>(data + tensor.begin), tensor.dtype, tensor.shape.data(), tensor.rank);
     tensors_.push_back({std::move(tensor.name), view});

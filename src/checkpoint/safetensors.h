@@ -1,5 +1,7 @@
 #pragma once
 
+#include <treble/json.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,17 +21,20 @@ class SafetensorsFile {
   };
 
   /// Reads and checks the header: every later access through a view is inside the file. As strict as the format's own
-  /// library: the tensors cover the data without gaps, overlaps or bytes left over. `__metadata__` is not read.
+  /// library: the tensors cover the data without gaps, overlaps or bytes left over.
   /// @throws Error kCheckpoint naming the file and the tensor: header longer than the file or than 100 MB, offsets out
   ///         of range, overlapping, or not the size that shape and dtype give, unknown dtype, a name twice
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
+  /// The header's `__metadata__`, texts by name; null if there is none.
+  const Json& metadata() const { return metadata_; }
 
  private:
   std::filesystem::path path_;
   MappedFile file_;
+  Json metadata_;
   std::vector<Tensor> tensors_;  // in the order of their data
 };
 

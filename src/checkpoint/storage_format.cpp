@@ -4,6 +4,7 @@
 #include <treble/error.h>
 #include <treble/json.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace treble {
@@ -12,17 +13,18 @@ namespace {
 constexpr std::string_view kQuantState = "weight.quant_state.bitsandbytes__";
 constexpr std::string_view kNf4State = "weight.quant_state.bitsandbytes__nf4";
 
-constexpr std::string_view kParts[] = {"weight", "bias",
-                                       // bitsandbytes
-                                       "weight.absmax", "weight.quant_map", "weight.nested_absmax",
-                                       "weight.nested_quant_map", kNf4State, "weight.quant_state.bitsandbytes__fp4",
-                                       // int8 and fp8
-                                       "weight_scale", "weight_scale_inv", "weight_scale_2", "scale_weight",
-                                       "input_scale", "scale_input", "comfy_quant", "pre_quant_scale",
-                                       // compressed-tensors, GPTQ, AWQ, MLX
-                                       "weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx",
-                                       "weight_global_scale", "input_global_scale", "qweight", "qzeros", "scales",
-                                       "g_idx", "biases"};
+constexpr std::string_view kParts[] = {
+    "weight", "bias",
+    // bitsandbytes
+    "weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", kNf4State,
+    "weight.quant_state.bitsandbytes__fp4",
+    // int8 and fp8
+    "weight_scale", "weight_scale_inv", "weight_scale_2", "scale_weight", "input_scale", "scale_input", "comfy_quant",
+    "pre_quant_scale", "weight_scales", "scale", "w_scale", "qscale", "bias_correction", "output_bias", "out_bias",
+    "calibrated_bias", "correction", "weight_qdata", "weight_int8", "qdata",
+    // compressed-tensors, GPTQ, AWQ, MLX
+    "weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx", "weight_global_scale", "input_global_scale",
+    "qweight", "qzeros", "scales", "g_idx", "biases"};
 
 const TensorView* find(const ModuleParts& parts, std::string_view part) {
   const auto it = parts.find(part);
@@ -90,7 +92,10 @@ StorageFormat recognise_int8(const ModuleParts& parts, const TensorView& weight)
                     .is_quantized = true,
                     .shape = shape_of(weight),
                     .problem = {}};
-  if (!find(parts, "weight_scale") && !find(parts, "scale_weight")) out.problem = "has int8 codes and no weight_scale";
+  constexpr std::string_view kScales[] = {"weight_scale", "scale_weight", "weight_scales", "scale",
+                                          "scales",       "w_scale",      "qscale"};
+  if (std::ranges::none_of(kScales, [&](std::string_view name) { return find(parts, name) != nullptr; }))
+    out.problem = "has int8 codes and no weight_scale";
   return out;
 }
 
@@ -139,6 +144,9 @@ StorageFormat recognise_format(const ModuleParts& parts) {
   if (const auto it = parts.lower_bound(kQuantState); it != parts.end() && it->first.starts_with(kQuantState))
     return {.name = it->first.substr(kQuantState.size()), .is_quantized = true, .shape = {}, .problem = {}};
   if (const TensorView* packed = find(parts, "weight_packed")) return recognise_packed(*packed);
+  for (const std::string_view name : {"qweight", "weight_qdata", "weight_int8", "qdata"})
+    if (const TensorView* codes = find(parts, name); codes && codes->dtype() == DType::kI8)
+      return recognise_int8(parts, *codes);
   if (const TensorView* qweight = find(parts, "qweight")) return recognise_qweight(parts, *qweight);
 
   const TensorView* weight = find(parts, "weight");

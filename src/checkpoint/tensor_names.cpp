@@ -60,6 +60,8 @@ LayerName split_layer(std::string_view name) {
 }
 
 std::string canonical_name(std::string_view stored_name) {
+  constexpr std::string_view kWrapper = "backbone.";  // of a class that holds backbone and head
+  if (stored_name.starts_with(kWrapper)) return canonical_name(stored_name.substr(kWrapper.size()));
   for (const Prefix& prefix : kPrefixes)
     if (stored_name.starts_with(prefix.stored))
       return std::string(prefix.canonical).append(stored_name.substr(prefix.stored.size()));

@@ -277,13 +277,14 @@ void CpuOps::do_attention(const Attention& args) {
                   const auto i = static_cast<std::size_t>(task);
                   HWY_DYNAMIC_DISPATCH(run_attention_task)(args, tasks[i], tiles_in(TileArena(scratch)), parts[i]);
                 });
-  if (tasks.size() == static_cast<std::size_t>(num_tasks)) return;
-  for_each_task(scratch_, static_cast<std::int64_t>(tasks.size()), scratch_floats,
+  const bool is_split = tasks.size() != static_cast<std::size_t>(num_tasks);
+  for_each_task(scratch_, is_split ? static_cast<std::int64_t>(tasks.size()) : 0, scratch_floats,
                 [&](std::int64_t task, float* scratch) {
                   const auto i = static_cast<std::size_t>(task);
                   if (tasks[i].num_parts == 1 || tasks[i].part > 0) return;
                   HWY_DYNAMIC_DISPATCH(merge_attention_parts)(args, tasks[i], tiles_in(TileArena(scratch)), &parts[i]);
                 });
+  quantize(args.out.plain, args.out.quantized);
 }
 
 }  // namespace treble::cpu

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "quant/linear_weight.h"
 #include "tensor/dtype.h"
 
 namespace treble::cpu {
@@ -14,6 +15,7 @@ enum class LinearKernel {
 struct LinearShape {
   DType input;
   std::int64_t num_tokens;
+  WeightFormat format;
 };
 
 /// @param has_bf16_products  the processor has AVX512_BF16 or AMX

@@ -30,7 +30,8 @@ std::string_view instruction_set() {
 
 }  // namespace
 
-CpuOps::CpuOps(DType activation_dtype) : activation_dtype_(activation_dtype) {
+CpuOps::CpuOps(DType activation_dtype, Int8Activations int8_activations)
+    : activation_dtype_(activation_dtype), int8_activations_(int8_activations) {
   if (activation_dtype != DType::kF32 && activation_dtype != DType::kBF16) {
     throw Error(ErrorCode::kArgument,
                 fmt::format("cpu: activations in {}, expected f32 or bf16", to_string(activation_dtype)));

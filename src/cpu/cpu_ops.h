@@ -1,7 +1,12 @@
 #pragma once
 
-#include <memory>
+#include <treble/int8_activations.h>
 
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cpu/choose_linear.h"
 #include "ops/ops.h"
 
 namespace treble::cpu {
@@ -13,7 +18,8 @@ class OnednnBf16;
 class CpuOps final : public Ops {
  public:
   /// @param activation_dtype  f32, or bf16 with the reference's roundings
-  explicit CpuOps(DType activation_dtype);
+  /// @param int8_activations  how INT8 Linears quantise their inputs
+  explicit CpuOps(DType activation_dtype, Int8Activations int8_activations = Int8Activations::kPrecise);
   ~CpuOps() override;
 
   std::string name() const override;
@@ -41,9 +47,15 @@ class CpuOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
+  LinearKernel kernel_of(const TensorView& input, const LinearWeight& weight) const;
+  /// Writes the codes of a producer's output, if an INT8 Linear reads it.
+  void quantize(const TensorView& plain, const QuantizedInput& out);
+  /// The codes that these Linears read; what the producer did not write is made in scratch memory.
+  std::vector<QuantizedInput> quantized_forms(const LinearInput& input, std::span<const LinearWeight* const> weights);
   void swiglu_onednn_bf16(const LinearSwiglu& args);
 
   DType activation_dtype_;
+  Int8Activations int8_activations_;
   Workspace scratch_{host_memory()};         // packed tokens and tiles inside one operation
   std::unique_ptr<OnednnBf16> onednn_bf16_;  // null when the processor has no bf16 products
 };

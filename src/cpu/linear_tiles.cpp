@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "cpu/nf4-inl.h"
 #include "cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -94,6 +95,20 @@ void widen_rows(const TensorView& weight, std::int64_t feature, std::int64_t dep
   }
 }
 
+/// The same for codes.
+void decode_rows(const Nf4Decoder& decoder, std::int64_t feature, std::int64_t depth, float* widened) {
+  const Nf4& nf4 = decoder.nf4();
+  float values[kSweepFeatures];
+  for (std::int64_t o = 0; o < nf4.out_features; o += kTileOutputs, widened += kTileOutputs * padded(depth)) {
+    for (std::int64_t i = 0; i < kTileOutputs; ++i) {
+      const std::int64_t row = std::min(o + i, nf4.out_features - 1);
+      decoder.decode(nf4.first_element + row * nf4.in_features + feature, depth, values);
+      for (std::int64_t k = 0; k < depth; k += kLanes)
+        store(load(values + k, depth - k), widened + k * kTileOutputs + i * kLanes);
+    }
+  }
+}
+
 /// One tile over `depth` features: product[t, o] (+)= tokens[t] . rows[o].
 template <std::int64_t kTokens, typename Rows>
 HWY_INLINE void multiply_tile(const float* tokens, const Rows& rows, std::int64_t depth, bool add, float* product) {
@@ -169,20 +184,34 @@ void add_bias(const TensorView& bias, const TensorView& product) {
   }
 }
 
-void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, float* widened,
-                   const TensorView& product) {
-  const std::int64_t num_outputs = weight.size(0), in_features = weight.size(1);
-  if (product.size(0) <= kFewTokens) {
-    const auto rows_at = [&](std::int64_t o) { return StoredRows(weight, o, 0); };
+/// widen(feature, depth) fills `widened`.
+template <typename Widen>
+void multiply_widened(const float* packed, std::int64_t num_outputs, std::int64_t in_features, const Widen& widen,
+                      const float* widened, const TensorView& product) {
+  // A tile of tokens stays in the first-level cache for the whole sweep; adding up lanes at its end costs 3 %.
+  for (std::int64_t feature = 0; feature == 0 || feature < in_features; feature += kSweepFeatures) {
+    const std::int64_t depth = std::min(kSweepFeatures, in_features - feature);
+    widen(feature, depth);
+    const auto rows_at = [&](std::int64_t o) { return WidenedRows{widened + o * padded(depth)}; };
+    sweep(packed, in_features, feature, depth, num_outputs, rows_at, product);
+  }
+}
+
+void multiply_pass(const float* packed, const LinearWeight& weight, float* widened, const TensorView& product) {
+  const std::int64_t num_outputs = weight.out_features(), in_features = weight.in_features();
+  const TensorView& bias = weight.bias;
+  if (weight.format == WeightFormat::kNf4) {
+    const Nf4Decoder decoder(weight);
+    const auto widen = [&](std::int64_t feature, std::int64_t depth) { decode_rows(decoder, feature, depth, widened); };
+    multiply_widened(packed, num_outputs, in_features, widen, widened, product);
+  } else if (product.size(0) <= kFewTokens) {
+    const auto rows_at = [&](std::int64_t o) { return StoredRows(weight.weight, o, 0); };
     sweep(packed, in_features, 0, in_features, num_outputs, rows_at, product);
   } else {
-    // A tile of tokens stays in the first-level cache for the whole sweep; adding up lanes at its end costs 3 %.
-    for (std::int64_t feature = 0; feature == 0 || feature < in_features; feature += kSweepFeatures) {
-      const std::int64_t depth = std::min(kSweepFeatures, in_features - feature);
-      widen_rows(weight, feature, depth, widened);
-      const auto rows_at = [&](std::int64_t o) { return WidenedRows{widened + o * padded(depth)}; };
-      sweep(packed, in_features, feature, depth, num_outputs, rows_at, product);
-    }
+    const auto widen = [&](std::int64_t feature, std::int64_t depth) {
+      widen_rows(weight.weight, feature, depth, widened);
+    };
+    multiply_widened(packed, num_outputs, in_features, widen, widened, product);
   }
   if (bias) add_bias(bias, product);
 }
@@ -250,9 +279,8 @@ void pack_tokens(const TensorView& input, std::int64_t begin, std::int64_t end, 
   HWY_DYNAMIC_DISPATCH(pack_tokens)(input, begin, end, packed);
 }
 
-void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, float* widened,
-                   const TensorView& product) {
-  HWY_DYNAMIC_DISPATCH(multiply_pass)(packed, weight, bias, widened, product);
+void multiply_pass(const float* packed, const LinearWeight& weight, float* widened, const TensorView& product) {
+  HWY_DYNAMIC_DISPATCH(multiply_pass)(packed, weight, widened, product);
 }
 
 void store_product(const TensorView& product, const TensorView& out) {

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 
+#include "quant/linear_weight.h"
 #include "tensor/tensor_view.h"
 
-// The product of fp32 tokens with bf16 weight rows, as dot products: a tile of a few tokens by a few weight rows is
-// held in registers and runs along the features. Only tokens are copied as a whole, into an order that the tiles read
-// front to back. Weights are read where they lie, once for a pass of tokens: widened in registers while memory is what
-// limits, that is for few tokens, and by some rows at a time into the second-level cache when there are more.
+// The product of fp32 tokens with bf16 or NF4 weight rows, as dot products: a tile of a few tokens by a few weight rows
+// is held in registers and runs along the features. Only tokens are copied as a whole, into an order that the tiles
+// read front to back. Weights are read where they lie, once for a pass of tokens: widened in registers while memory is
+// what limits, that is for few tokens, and by some rows at a time into the second-level cache when there are more.
+// Codes always go that way, as the values that their format gives them: no more than kWidenedSize are there at once.
 
 namespace treble::cpu {
 
@@ -29,13 +31,11 @@ void pack_tokens(const TensorView& input, std::int64_t begin, std::int64_t end, 
 
 /// product[t, o] = token t . weight row o + bias[o], for the rows that there are.
 /// @param packed   what pack_tokens() wrote for the first of the tokens
-/// @param weight   [num_outputs, in_features] bf16, at most kPassOutputs rows
-/// @param bias     [num_outputs] bf16, or empty
+/// @param weight   at most kPassOutputs rows
 /// @param widened  scratch of kWidenedSize elements
 /// @param product  [num_tokens, kPassOutputs] f32, contiguous, at most kPassTokens rows; columns past num_outputs are
 ///                 scratch
-void multiply_pass(const float* packed, const TensorView& weight, const TensorView& bias, float* widened,
-                   const TensorView& product);
+void multiply_pass(const float* packed, const LinearWeight& weight, float* widened, const TensorView& product);
 
 /// out = product, rounded to out's dtype.
 void store_product(const TensorView& product, const TensorView& out);

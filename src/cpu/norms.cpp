@@ -135,6 +135,7 @@ void CpuOps::do_rms_norm(const RmsNorm& args) {
   parallel_ranges(args.x.size(0), rows_per_task(args.x.size(1)), [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(rms_norm_rows)(args, begin, end);
   });
+  quantize(args.out.plain, args.out.quantized);
 }
 
 void CpuOps::do_gated_rms_norm(const GatedRmsNorm& args) {
@@ -142,12 +143,14 @@ void CpuOps::do_gated_rms_norm(const GatedRmsNorm& args) {
   parallel_ranges(args.x.size(0), rows_per_task(width), [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(gated_rms_norm_rows)(args, begin, end);
   });
+  quantize(args.out.plain, args.out.quantized);
 }
 
 void CpuOps::do_layer_norm(const LayerNorm& args) {
   parallel_ranges(args.x.size(0), rows_per_task(args.x.size(1)), [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(layer_norm_rows)(args, begin, end);
   });
+  quantize(args.out.plain, args.out.quantized);
 }
 
 }  // namespace treble::cpu

@@ -48,8 +48,11 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 #include <limits>
 
+#include "cpu/testing/instruction_sets.h"
+
 using namespace treble;
 using namespace treble::cpu;
+using treble::cpu::testing::for_each_instruction_set;
 
 namespace treble::cpu {
 
@@ -67,21 +70,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-/// Runs `body` once for each instruction set that this machine has.
-template <typename Body>
-void for_each_instruction_set(const Body& body) {
-  hwy::SetSupportedTargetsForTest(0);
-  const std::int64_t present = hwy::SupportedTargets() & HWY_TARGETS;
-  for (std::int64_t rest = present; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    CAPTURE(hwy::TargetName(rest & -rest));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 /// Units in the last place between a float and the exact value.
 double ulps(float actual, double expected) {

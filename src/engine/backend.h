@@ -11,6 +11,7 @@ namespace treble {
 
 /// The operations of a device: "cpu". The only place that names backends.
 /// @throws Error kDevice naming the device and those there are
-std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision);
+std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision,
+                              Int8Activations int8_activations = Int8Activations::kPrecise);
 
 }  // namespace treble

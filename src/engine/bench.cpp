@@ -178,7 +178,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
 
   report_step(is_synthetic ? "making weights" : "loading weights");
   const int num_threads = resolve_threads(options.engine.num_threads);
-  std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision);
+  std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations);
   report.device =
       fmt::format("{}, {} threads, {} activations", ops->name(), num_threads, to_string(ops->activation_dtype()));
   Model model =

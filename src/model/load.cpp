@@ -2,13 +2,19 @@
 #include <treble/error.h>
 
 #include <cmath>
-#include <cstring>
+#include <map>
+#include <optional>
 #include <unordered_set>
 
 #include "base/parallel.h"
+#include "checkpoint/storage_format.h"
+#include "checkpoint/tensor_names.h"
 #include "model/weights.h"
-#include "tensor/bfloat16.h"
-#include "tensor/half.h"
+#include "quant/read_fp8.h"
+#include "quant/read_int8.h"
+#include "quant/read_nf4.h"
+#include "quant/rotation_check.h"
+#include "tensor/element.h"
 
 namespace treble {
 namespace {
@@ -25,37 +31,12 @@ bool has_shape(const TensorView& view, std::initializer_list<std::int64_t> shape
   return true;
 }
 
-/// A value from memory of any alignment.
-template <typename T>
-T read_unaligned(const std::byte* data, std::int64_t index) {
-  T value;
-  std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-/// Element `index` of a floating tensor, widened. @pre dtype is one of the four below
-float element(const TensorView& view, std::int64_t index) {
-  const auto* data = static_cast<const std::byte*>(view.data());
-  switch (view.dtype()) {
-    case DType::kF64:
-      return static_cast<float>(read_unaligned<double>(data, index));
-    case DType::kF32:
-      return read_unaligned<float>(data, index);
-    case DType::kF16:
-      return half_to_float(read_unaligned<std::uint16_t>(data, index));
-    default:
-      return to_float(read_unaligned<bfloat16>(data, index));
-  }
-}
-
-bool is_floating(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 /// The tensors of a release folder as bf16, in place wherever the file already holds them so.
 class CheckpointSource final : public WeightSource {
  public:
-  explicit CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint) : checkpoint_(std::move(checkpoint)) {}
+  explicit CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint) : checkpoint_(std::move(checkpoint)) {
+    for (const Checkpoint::Entry& entry : checkpoint_->entries()) by_name_.emplace(entry.name, &entry);
+  }
 
   TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) override {
     const Checkpoint::Entry& entry = find(name, shape_text(shape));
@@ -63,6 +44,21 @@ class CheckpointSource final : public WeightSource {
       fail(entry, fmt::format("is {}, the configuration implies {}", entry.view.describe(), shape_text(shape)));
     const bool aligned = reinterpret_cast<std::uintptr_t>(entry.view.data()) % alignof(bfloat16) == 0;
     return entry.view.dtype() == DType::kBF16 && aligned ? entry.view : rounded_copy(entry.view);
+  }
+
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                      bool has_bias) override {
+    if (!has_module(name)) {
+      if (const std::optional<FusedName> fused = fused_name(name); fused && has_module(fused->module))
+        return fused_linear(*fused, name, out_features, in_features);
+    }
+    const std::optional<LinearWeight> linear = quantized_linear(name);
+    if (!linear) return WeightSource::linear(name, out_features, in_features, has_bias);
+    if (linear->out_features() != out_features || linear->in_features() != in_features)
+      fail(name, fmt::format("is [{}, {}], the configuration implies [{}, {}]", linear->out_features(),
+                             linear->in_features(), out_features, in_features));
+    if (has_bias && !linear->bias) fail(name, "has no bias; is the download complete?");
+    return *linear;
   }
 
   float scalar(const std::string& name) override {
@@ -73,8 +69,11 @@ class CheckpointSource final : public WeightSource {
     return value;
   }
 
-  /// The joint head is read strictly: a tensor of its file that nothing asked for is an error.
-  void check_head_is_used_up() const {
+  /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
+  /// projection.
+  void check_used_up() const {
+    for (const auto& [name, rows] : unread_rows_)
+      if (rows != 0) fail(name, fmt::format("has {} rows more than the projections that it is made of", rows));
     for (const Checkpoint::Entry& entry : checkpoint_->entries())
       if (entry.name.starts_with("head.") && !used_.contains(entry.name))
         fail(entry, "is not a tensor of the joint head; does joint_head_config.json belong to this file?");
@@ -87,6 +86,98 @@ class CheckpointSource final : public WeightSource {
   }
 
  private:
+  /// Some writers store projections of one input as one: where the rows of each are.
+  struct FusedName {
+    std::string module;
+    int from_end;  // 0: the first rows; 1: the last ones; 2: those before the last, of equal number
+  };
+
+  static std::optional<FusedName> fused_name(std::string_view name) {
+    struct Part {
+      std::string_view part, whole;
+      int from_end;
+    };
+    constexpr Part kParts[] = {
+        {"mlp.gate_proj", "mlp.gate_up_proj", 0},
+        {"mlp.up_proj", "mlp.gate_up_proj", 1},
+        {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", 0},
+        {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", 1},
+        {"self_attn.q_proj", "self_attn.qkv_proj", 0},
+        {"self_attn.k_proj", "self_attn.qkv_proj", 2},
+        {"self_attn.v_proj", "self_attn.qkv_proj", 1},
+    };
+    for (const auto& [part, whole, from_end] : kParts) {
+      if (name.ends_with(part))
+        return FusedName{std::string(name.substr(0, name.size() - part.size())).append(whole), from_end};
+    }
+    return std::nullopt;
+  }
+
+  bool has_module(const std::string& name) const {
+    const auto found = by_name_.lower_bound(name + ".");
+    return found != by_name_.end() && found->first.starts_with(name + ".");
+  }
+
+  LinearWeight fused_linear(const FusedName& fused, const std::string& name, std::int64_t out_features,
+                            std::int64_t in_features) {
+    const std::optional<LinearWeight> linear = quantized_linear(fused.module);
+    if (!linear) fail(fused.module, "is a fused projection in plain weights, which no known release has");
+    const std::int64_t num_rows = linear->out_features(), begin = fused.from_end * out_features;
+    const std::int64_t first = fused.from_end == 0 ? 0 : num_rows - begin;
+    if (linear->in_features() != in_features || first < 0 || first + out_features > num_rows)
+      fail(fused.module, fmt::format("is [{}, {}], expected it to hold \"{}\" [{}, {}]", num_rows,
+                                     linear->in_features(), name, out_features, in_features));
+    unread_rows_.try_emplace(fused.module, num_rows).first->second -= out_features;
+    return linear->rows(first, first + out_features);
+  }
+
+  /// nullopt if the module is not quantised, or not there.
+  std::optional<LinearWeight> quantized_linear(const std::string& name) {
+    ModuleParts parts;
+    std::string where;
+    const std::string prefix = name + ".";
+    for (auto it = by_name_.lower_bound(prefix); it != by_name_.end() && it->first.starts_with(prefix); ++it) {
+      parts.emplace(it->first.substr(prefix.size()), it->second->view);
+      where = fmt::format("checkpoint: {}: {}", it->second->file.string(), quote_name(name));
+    }
+    if (parts.empty()) return std::nullopt;
+    const StorageFormat format = recognise_format(parts);
+    if (!format.is_quantized) return std::nullopt;
+    ModuleTensors tensors(where, std::move(parts));
+    const LinearWeight linear = read_quantized(name, format, tensors);
+    copies_.insert(copies_.end(), tensors.storage().begin(), tensors.storage().end());
+    return linear;
+  }
+
+  LinearWeight read_quantized(const std::string& name, const StorageFormat& format, ModuleTensors& tensors) {
+    if (format.name == "nf4") return read_nf4(tensors);
+    if (format.name == "fp8" || format.name == "fp8-block") return read_fp8(tensors);
+    if (format.name == "int8" || format.name == "int8-convrot") {
+      const LinearWeight linear = read_int8(tensors, checkpoint_->quantization(name));
+      check_rotation(linear, tensors);
+      return linear;
+    }
+    if (!format.problem.empty()) tensors.fail(format.problem);
+    tensors.fail(
+        fmt::format("is stored as {}, which this version does not read; use a bf16, fp8, int8-convrot or nf4 "
+                    "release",
+                    format.name));
+  }
+
+  /// A release that says the wrong thing of its rotation would answer plausibly and wrongly. Three Linears of different
+  /// widths are enough to tell: a writer rotates all of one width alike.
+  void check_rotation(const LinearWeight& linear, const ModuleTensors& tensors) {
+    constexpr std::size_t kMostWidths = 3;
+    if (checked_widths_.size() == kMostWidths || !checked_widths_.insert(linear.in_features()).second) return;
+    const std::int64_t claimed = linear.int8.rotation_group, likely = likely_rotation_group(linear);
+    const auto text = [](std::int64_t group) {
+      return group == 1 ? std::string("not rotated") : fmt::format("rotated in groups of {}", group);
+    };
+    if (likely != claimed)
+      tensors.fail(
+          fmt::format("has int8 codes that look {}, the file says {}; ask its publisher", text(likely), text(claimed)));
+  }
+
   const Checkpoint::Entry& find(const std::string& name, const std::string& shape) {
     const Checkpoint::Entry* entry = checkpoint_->find(name);
     if (!entry)
@@ -117,9 +208,17 @@ class CheckpointSource final : public WeightSource {
                 fmt::format("checkpoint: {}: \"{}\" {}", entry.file.string(), entry.stored_name, what));
   }
 
+  [[noreturn]] void fail(const std::string& module, const std::string& what) const {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("checkpoint: {}: {} {}", checkpoint_->folder().string(), quote_name(module), what));
+  }
+
   std::shared_ptr<const Checkpoint> checkpoint_;
+  std::map<std::string_view, const Checkpoint::Entry*> by_name_;
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
+  std::unordered_set<std::int64_t> checked_widths_;
+  std::map<std::string, std::int64_t> unread_rows_;  // of fused projections
 };
 
 }  // namespace
@@ -128,7 +227,7 @@ Model load_model(const std::filesystem::path& folder, Ops& ops) {
   const ModelConfig config = read_config(folder);
   CheckpointSource source(std::make_shared<const Checkpoint>(folder));
   Model model = build_model(config, source, ops);
-  source.check_head_is_used_up();
+  source.check_used_up();
   model.storage = source.storage();
   return model;
 }

@@ -28,9 +28,9 @@ std::unique_ptr<Ops> any_ops() {
 
 /// A copy of the micro release, one file of which is edited, opened.
 template <typename Edit>
-std::string load_error(const char* file, const Edit& edit) {
+std::string load_error(const char* file, const Edit& edit, const char* release = "micro") {
   const TempFolder folder;
-  copy_micro_release(folder.path());
+  copy_micro_release(folder.path(), release);
   edit_safetensors(folder / file, edit);
   const std::unique_ptr<Ops> ops = any_ops();
   try {
@@ -205,6 +205,155 @@ TEST_CASE("load_model: a sharded release loads like a single file") {
   CHECK(sharded.weight_bytes == single.weight_bytes);
   CHECK(std::memcmp(sharded.output_embedding.data(), single.output_embedding.data(),
                     single.output_embedding.num_bytes()) == 0);
+}
+
+constexpr const char* kUpProj = "model.language_model.layers.1.mlp.up_proj";
+
+TEST_CASE("load_model: how a Linear is stored is decided for each alone, plain beside NF4") {
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-nf4");
+  std::vector<FileTensor> plain = read_safetensors(micro_release() / "model.safetensors");
+  edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name.starts_with(kUpProj); });
+    tensors.push_back(find(plain, std::string(kUpProj) + ".weight"));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const MlpWeights& mlp = model.backbone.layers[1].mlp;
+  CHECK(mlp.up_proj.format == WeightFormat::kDense);
+  CHECK(mlp.gate_proj.format == WeightFormat::kNf4);
+  CHECK(mlp.gate_proj.out_features() == 256);
+}
+
+TEST_CASE("load_model: an NF4 weight of another shape than the configuration implies is named with both") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& state = find(tensors, std::string(kUpProj) + ".weight.quant_state.bitsandbytes__nf4").data;
+        state.replace(state.find("[256, 256]"), 10, "[128, 512]");
+      },
+      "micro-nf4");
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "[128, 512]"));
+  CHECK(contains(error, "[256, 256]"));
+}
+
+TEST_CASE("load_model: a Linear stored in fp8 is read as bf16 beside the others") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
+    weight.dtype = "F8_E4M3";
+    weight.data.assign(256 * 256, '\x38');  // ones
+    FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
+    for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
+    tensors.push_back(std::move(scale));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
+  CHECK(up.format == WeightFormat::kDense);
+  CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 2.0f);
+}
+
+TEST_CASE("load_model: a format that is not read is refused with its name") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    find(tensors, std::string(kUpProj) + ".weight") =
+        zeros(std::string(kUpProj) + ".weight_packed", "I32", {256, 32}, 256 * 128);
+    tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 2}, 1024));
+  });
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "int4-packed"));
+}
+
+constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
+
+/// Puts the gate and up projection of one layer into one module, gate first.
+void fuse_gate_up(std::vector<FileTensor>& tensors) {
+  for (const char* part : {"weight", "weight_scale", "bias", "comfy_quant"}) {
+    FileTensor whole = find(tensors, std::string(kMlp) + "gate_proj." + part);
+    const FileTensor& up = find(tensors, std::string(kMlp) + "up_proj." + part);
+    whole.name = std::string(kMlp) + "gate_up_proj." + part;
+    if (std::string_view(part) != "comfy_quant") {
+      whole.data += up.data;
+      whole.shape[0] += up.shape[0];
+    }
+    tensors.push_back(std::move(whole));
+  }
+  std::erase_if(tensors, [](const FileTensor& t) {
+    return t.name.starts_with(std::string(kMlp) + "gate_proj.") || t.name.starts_with(std::string(kMlp) + "up_proj.");
+  });
+}
+
+bool have_equal_bytes(const TensorView& a, const TensorView& b) {
+  return a.num_bytes() == b.num_bytes() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
+}
+
+TEST_CASE("load_model: projections stored as one are the rows that they are made of") {
+  const TempFolder folder, plain_folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  copy_micro_release(plain_folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", fuse_gate_up);
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model fused = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
+  const MlpWeights &a = fused.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
+  for (const auto& [from_whole, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
+    CHECK(have_equal_bytes(from_whole->weight, alone->weight));
+    CHECK(have_equal_bytes(from_whole->int8.row_scale, alone->int8.row_scale));
+    CHECK(have_equal_bytes(from_whole->bias, alone->bias));
+  }
+}
+
+TEST_CASE("load_model: rows of a fused projection that belong to none are an error") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        fuse_gate_up(tensors);
+        const std::string whole = std::string(kMlp) + "gate_up_proj.";
+        for (const auto& [part, bytes] :
+             {std::pair<const char*, std::size_t>{"weight", 256}, {"weight_scale", 4}, {"bias", 2}}) {
+          FileTensor& tensor = find(tensors, whole + part);
+          tensor.data += tensor.data.substr(0, bytes);
+          ++tensor.shape[0];
+        }
+      },
+      "micro-int8");
+  CHECK(contains(error, "gate_up_proj"));
+  CHECK(contains(error, "1 rows more"));
+}
+
+TEST_CASE("load_model: without comfy_quant the file's header or config.json says how INT8 codes are rotated") {
+  const auto load = [](const char* quantization_config) {
+    const TempFolder folder;
+    copy_micro_release(folder.path(), "micro-int8");
+    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+      std::erase_if(tensors, [](const FileTensor& t) { return t.name.ends_with(".comfy_quant"); });
+    });
+    std::string config = read_file(folder / "config.json");
+    config.insert(config.rfind('}'), quantization_config);
+    write_file(folder / "config.json", config);
+    const std::unique_ptr<Ops> ops = any_ops();
+    return load_model(folder.path(), *ops).backbone.layers[0].mlp.up_proj.int8.rotation_group;
+  };
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
+  CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
+}
+
+constexpr const char* kProjection = "model.language_model.layers.0.linear_attn.in_proj_qkv.weight";
+
+TEST_CASE("load_model: INT8 codes that were plainly not rotated as the file says are refused") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& codes = find(tensors, kProjection).data;
+        for (std::size_t i = 0; i < codes.size(); ++i)  // a few large columns among small ones
+          codes[i] = static_cast<char>(i % 31 == 0 ? 100 : static_cast<int>(i * 7 % 5) - 2);
+      },
+      "micro-int8");
+  CHECK(contains(error, "text.layers.0.linear_attn.in_proj_qkv"));
+  CHECK(contains(error, "look not rotated"));
+  CHECK(contains(error, "groups of 256"));
 }
 
 }  // namespace

@@ -19,21 +19,18 @@ class Reader {
   Reader scope(const std::string& name) const { return Reader(source_, ops_, model_, prefix_ + name + "."); }
 
   TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) const {
-    const TensorView host = source_.tensor(prefix_ + name, shape);
-    model_.weight_bytes += host.num_bytes();
-    return ops_.place_weight(host);
+    return place(source_.tensor(prefix_ + name, shape));
   }
 
-  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features) const {
-    LinearWeight linear;
-    linear.weight = tensor(name + ".weight", {out_features, in_features});
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                      bool has_bias = false) const {
+    LinearWeight linear = source_.linear(prefix_ + name, out_features, in_features, has_bias);
+    for (TensorView* view : linear.tensors()) *view = place(*view);
     return linear;
   }
 
   LinearWeight linear_with_bias(const std::string& name, std::int64_t out_features, std::int64_t in_features) const {
-    LinearWeight linear = this->linear(name, out_features, in_features);
-    linear.bias = tensor(name + ".bias", {out_features});
-    return linear;
+    return linear(name, out_features, in_features, true);
   }
 
   LayerNormWeights layer_norm(const std::string& name, std::int64_t size) const {
@@ -43,6 +40,12 @@ class Reader {
   float scalar(const std::string& name) const { return source_.scalar(prefix_ + name); }
 
  private:
+  TensorView place(const TensorView& host) const {
+    if (!host) return host;
+    model_.weight_bytes += host.num_bytes();
+    return ops_.place_weight(host);
+  }
+
   WeightSource& source_;
   Ops& ops_;
   Model& model_;
@@ -165,6 +168,14 @@ HeadWeights read_head(const Reader& reader, const HeadConfig& config) {
 }
 
 }  // namespace
+
+LinearWeight WeightSource::linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                                  bool has_bias) {
+  LinearWeight linear;
+  linear.weight = tensor(name + ".weight", {out_features, in_features});
+  if (has_bias) linear.bias = tensor(name + ".bias", {out_features});
+  return linear;
+}
 
 Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops) {
   Model model;

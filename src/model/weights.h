@@ -101,6 +101,11 @@ class WeightSource {
   virtual ~WeightSource() = default;
   /// A bf16 tensor of that shape. @throws Error kCheckpoint naming tensor, file and both shapes
   virtual TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) = 0;
+  /// The Linear of that name in the format that it is stored in; a plain one where the source knows no other. A
+  /// quantised one may have a bias that the model's definition does not.
+  /// @throws Error kCheckpoint naming module and file
+  virtual LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                              bool has_bias);
   /// A finite number of shape []. @throws Error kCheckpoint
   virtual float scalar(const std::string& name) = 0;
 };
@@ -108,7 +113,8 @@ class WeightSource {
 /// Collects a whole model from a source and lets the backend place it.
 Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops);
 
-/// The weights of a release folder, used where the files are mapped. Tensors stored in another floating type than bf16
+/// The weights of a release folder, used where the files are mapped. How a Linear is stored is decided for each by its
+/// tensors alone (storage_format.h). Other tensors stored in another floating type than bf16
 /// (A_log and the gated norm of some releases) are rounded to bf16, nearest even, as the reference does at load.
 /// @throws Error kCheckpoint: a tensor is missing, unknown to the joint head, misshapen or of a type that is not
 /// implemented

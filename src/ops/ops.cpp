@@ -53,9 +53,27 @@ class Checker {
     }
   }
 
-  void dense_weight(std::string_view name, const LinearWeight& weight, std::int64_t in_features) const {
-    (*this)(fmt::format("the weight of {}", name), weight.weight, {DType::kBF16}, {weight.out_features(), in_features});
-    if (weight.bias) (*this)(fmt::format("the bias of {}", name), weight.bias, {DType::kBF16}, {weight.out_features()});
+  void linear_weight(std::string_view name, const LinearWeight& weight, std::int64_t in_features) const {
+    const std::string of_weight = fmt::format("the weight of {}", name);
+    const DType bias_dtype = weight.format == WeightFormat::kInt8 ? DType::kF32 : DType::kBF16;
+    if (weight.format == WeightFormat::kDense) {
+      (*this)(of_weight, weight.weight, {DType::kBF16}, {weight.out_features(), in_features});
+    } else if (weight.format == WeightFormat::kInt8) {
+      (*this)(of_weight, weight.weight, {DType::kI8}, {weight.out_features(), in_features});
+      (*this)(fmt::format("the scale of {}", name), weight.int8.row_scale, {DType::kF32}, {weight.out_features()});
+    } else {
+      require(weight.in_features() == in_features,
+              fmt::format("{} has {} inputs, expected {}", of_weight, weight.in_features(), in_features));
+    }
+    if (weight.bias) (*this)(fmt::format("the bias of {}", name), weight.bias, {bias_dtype}, {weight.out_features()});
+  }
+
+  /// What a producer writes.
+  void linear_input(std::string_view name, const LinearInput& input, DTypes dtypes, Shape shape) const {
+    (*this)(name, input.plain, dtypes, shape);
+    if (!input.quantized) return;
+    (*this)(fmt::format("{}.codes", name), input.quantized.codes, {DType::kI8}, shape);
+    (*this)(fmt::format("{}.scale", name), input.quantized.scale, {DType::kF32}, {*shape.begin()});
   }
 
  private:
@@ -72,6 +90,25 @@ constexpr DType kI32 = DType::kI32;
 
 }  // namespace
 
+bool QuantizedInput::serves(const LinearWeight& weight) const {
+  return *this && weight.format == WeightFormat::kInt8 && rotation_group == weight.int8.rotation_group &&
+         input_factor.data() == weight.int8.input_factor.data();
+}
+
+QuantizedInput QuantizedInput::rows(std::int64_t begin, std::int64_t end) const {
+  QuantizedInput out = *this;
+  out.codes = codes.rows(begin, end);
+  out.scale = scale.rows(begin, end);
+  return out;
+}
+
+QuantizedInput QuantizedInput::take(Workspace& workspace, std::int64_t num_rows, const LinearWeight& weight) {
+  return {.codes = workspace.take(DType::kI8, {num_rows, weight.in_features()}),
+          .scale = workspace.take(DType::kF32, {num_rows}),
+          .rotation_group = weight.int8.rotation_group,
+          .input_factor = weight.int8.input_factor};
+}
+
 LinearInput Ops::linear_input(Workspace& workspace, std::int64_t num_rows,
                               std::initializer_list<const LinearWeight*> consumers) {
   const Checker check("linear_input");
@@ -79,7 +116,12 @@ LinearInput Ops::linear_input(Workspace& workspace, std::int64_t num_rows,
   const std::int64_t in_features = (*consumers.begin())->in_features();
   for (const LinearWeight* weight : consumers)
     check.require(weight->in_features() == in_features, "its Linears differ in in_features");
-  return workspace.take(activation_dtype(), {num_rows, in_features});
+  LinearInput input = workspace.take(activation_dtype(), {num_rows, in_features});
+  for (const LinearWeight* weight : consumers) {
+    if (weight->format == WeightFormat::kInt8 && !input.quantized)
+      input.quantized = QuantizedInput::take(workspace, num_rows, *weight);
+  }
+  return input;
 }
 
 void Ops::embedding(const Embedding& args) {
@@ -98,7 +140,7 @@ void Ops::rms_norm(const RmsNorm& args) {
   check("weight", args.weight, {kBF16}, {hidden_size});
   check("x", args.x, {act}, {total_tokens, hidden_size});
   if (args.delta) check("delta", args.delta, {act}, {total_tokens, hidden_size});
-  check("out", args.out.plain, {act}, {total_tokens, hidden_size});
+  check.linear_input("out", args.out, {act}, {total_tokens, hidden_size});
   do_rms_norm(args);
 }
 
@@ -106,11 +148,11 @@ void Ops::linear(const Linear& args) {
   const Checker check("linear");
   const TensorView& input = args.input.plain;
   const std::int64_t num_rows = input.size(0), in_features = input.size(1);
-  check("input", input, {activation_dtype(), kF32}, {num_rows, in_features});
+  check.linear_input("input", args.input, {activation_dtype(), kF32}, {num_rows, in_features});
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     const Linear::Output& output = args.outputs[i];
     const std::string name = fmt::format("output {}", i);
-    check.dense_weight(name, *output.weight, in_features);
+    check.linear_weight(name, *output.weight, in_features);
     check(name, output.out, {activation_dtype(), kF32}, {num_rows, output.weight->out_features()});
   }
   do_linear(args);
@@ -120,11 +162,11 @@ void Ops::linear_swiglu(const LinearSwiglu& args) {
   const Checker check("linear_swiglu");
   const TensorView& input = args.input.plain;
   const std::int64_t total_tokens = input.size(0), intermediate_size = args.gate->out_features();
-  check("input", input, {activation_dtype()}, {total_tokens, input.size(1)});
-  check.dense_weight("gate", *args.gate, input.size(1));
-  check.dense_weight("up", *args.up, input.size(1));
+  check.linear_input("input", args.input, {activation_dtype()}, {total_tokens, input.size(1)});
+  check.linear_weight("gate", *args.gate, input.size(1));
+  check.linear_weight("up", *args.up, input.size(1));
   check.require(args.up->out_features() == intermediate_size, "gate and up differ in out_features");
-  check("out", args.out.plain, {activation_dtype()}, {total_tokens, intermediate_size});
+  check.linear_input("out", args.out, {activation_dtype()}, {total_tokens, intermediate_size});
   do_linear_swiglu(args);
 }
 
@@ -161,7 +203,7 @@ void Ops::attention(const Attention& args) {
   check("key", args.key, {dtype}, {num_keys, num_kv_heads, head_dim});
   check("value", args.value, {dtype}, {num_keys, num_kv_heads, head_dim});
   if (args.gate) check("gate", args.gate, {dtype}, {num_queries, num_q_heads, head_dim});
-  check("out", args.out.plain, {dtype}, {num_queries, num_q_heads * head_dim});
+  check.linear_input("out", args.out, {dtype}, {num_queries, num_q_heads * head_dim});
   check.require(num_kv_heads > 0 && num_q_heads % num_kv_heads == 0,
                 fmt::format("{} query heads cannot share {} key heads", num_q_heads, num_kv_heads));
   const std::int64_t num_seqs = check.sequences("cu_seqlens_q", args.cu_seqlens_q, num_queries);
@@ -228,7 +270,7 @@ void Ops::gated_rms_norm(const GatedRmsNorm& args) {
   check("x", args.x, {act}, {total_tokens, num_v_heads, value_head_dim});
   check("gate", args.gate, {act}, {total_tokens, num_v_heads, value_head_dim});
   check("weight", args.weight, {kBF16}, {value_head_dim});
-  check("out", args.out.plain, {act}, {total_tokens, num_v_heads * value_head_dim});
+  check.linear_input("out", args.out, {act}, {total_tokens, num_v_heads * value_head_dim});
   do_gated_rms_norm(args);
 }
 
@@ -238,7 +280,7 @@ void Ops::layer_norm(const LayerNorm& args) {
   check("weight", args.weight, {kBF16}, {hidden_size});
   check("bias", args.bias, {kBF16}, {hidden_size});
   check("x", args.x, {activation_dtype(), kF32}, {num_rows, hidden_size});
-  check("out", args.out.plain, {activation_dtype(), kF32}, {num_rows, hidden_size});
+  check.linear_input("out", args.out, {activation_dtype(), kF32}, {num_rows, hidden_size});
   do_layer_norm(args);
 }
 

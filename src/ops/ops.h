@@ -18,11 +18,27 @@
 
 namespace treble {
 
-/// An activation that Linears read, in the form they want it: what a producer (a norm, SwiGLU, attention) writes.
-/// Ops::linear_input() chooses the form from the consumers' weights, so that a backend can let the producer rotate and
+/// An activation as INT8 Linears read it: rotated, and 8-bit codes of it with one scale a row.
+struct QuantizedInput {
+  TensorView codes;                 ///< [T, in_features] i8
+  TensorView scale;                 ///< [T] f32; NaN for a row that is not finite
+  std::int64_t rotation_group = 1;  ///< as in quant/int8.h
+  TensorView input_factor;          ///< as in quant/int8.h
+
+  explicit operator bool() const { return static_cast<bool>(codes); }
+  /// Whether a Linear of that weight may read it.
+  bool serves(const LinearWeight& weight) const;
+  QuantizedInput rows(std::int64_t begin, std::int64_t end) const;
+  /// Memory for the input of such a Linear.
+  static QuantizedInput take(Workspace& workspace, std::int64_t num_rows, const LinearWeight& weight);
+};
+
+/// An activation that Linears read, in the forms they want it: what a producer (a norm, SwiGLU, attention) writes.
+/// Ops::linear_input() chooses the forms from the consumers' weights, so that a backend can let the producer rotate and
 /// quantise in the same pass without the model knowing.
 struct LinearInput {
-  TensorView plain;  ///< [T, in_features] act or f32
+  TensorView plain;          ///< [T, in_features] act or f32
+  QuantizedInput quantized;  ///< of the same values, or empty: no INT8 Linear reads it
 
   LinearInput() = default;
   LinearInput(TensorView view) : plain(view) {}

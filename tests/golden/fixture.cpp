@@ -16,13 +16,18 @@ Json read_json(const std::filesystem::path& path) {
 
 }  // namespace
 
-Fixture::Fixture()
-    : folder_(std::filesystem::path(TREBLE_TEST_DATA) / "micro"),
-      expected_bf16_(read_json(folder_ / "expected_bf16.json")),
-      hidden_(folder_ / "expected_fp32.safetensors"),
-      trace_(folder_ / "trace_fp32.safetensors") {
-  const Json requests = read_json(folder_ / "requests.json");
-  const Json expected = read_json(folder_ / "expected_fp32.json");
+Fixture::Fixture(std::string_view release) : folder_(std::filesystem::path(TREBLE_TEST_DATA) / release) {
+  constexpr std::string_view kExpected = "expected_";
+  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+    const std::string name = file.path().stem().string();
+    if (file.path().extension() == ".safetensors") {
+      tensors_.emplace_back(file.path());
+    } else if (name.starts_with(kExpected)) {
+      runs_.emplace(name.substr(kExpected.size()), read_json(file.path()));
+    }
+  }
+  const Json requests = read_json(folder_.parent_path() / "micro" / "requests.json");
+  const Json& expected = runs_.contains("fp32") ? runs_.at("fp32") : runs_.at("precise");
   for (const auto& [name, request] : requests.as_object()) {
     if (request.find("images") || request.find("videos")) continue;
     FixtureCase next{name, request_from_json(request), {}, *expected.find(name)};
@@ -40,7 +45,7 @@ const FixtureCase& Fixture::find(std::string_view name) const {
 }
 
 std::vector<std::vector<double>> Fixture::logits(const FixtureCase& fixture_case, std::string_view run) const {
-  const Json& expected = run == "fp32" ? fixture_case.expected : *expected_bf16_.find(fixture_case.name);
+  const Json& expected = *runs_.find(run)->second.find(fixture_case.name);
   std::vector<std::vector<double>> logits;
   for (const auto& [question, values] : expected.find("logits")->as_object()) {
     std::vector<double>& of_question = logits.emplace_back();
@@ -50,8 +55,8 @@ std::vector<std::vector<double>> Fixture::logits(const FixtureCase& fixture_case
 }
 
 TensorView Fixture::tensor(std::string_view name) const {
-  for (const SafetensorsFile* file : {&hidden_, &trace_})
-    for (const SafetensorsFile::Tensor& tensor : file->tensors())
+  for (const SafetensorsFile& file : tensors_)
+    for (const SafetensorsFile::Tensor& tensor : file.tensors())
       if (tensor.name == name) return tensor.view;
   return {};
 }

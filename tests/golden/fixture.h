@@ -4,6 +4,8 @@
 #include <treble/record.h>
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,34 +15,35 @@
 
 namespace treble::testing {
 
-/// One request of tests/data/micro and what the original stack answered.
+/// One text request of tests/data/micro and what the original stack answered.
 struct FixtureCase {
   std::string name;
   Request request;
   EncodeOptions encode_options;
-  Json expected;  ///< {"input_ids", "questions", "logits", "response"} of the fp32 run
+  Json expected;  ///< {"input_ids", "questions", "logits", "response"} of the fp32 (or precise) run
 };
 
-/// The release with random weights that the original stack was run on, and its text requests.
+/// A release with random weights that the original stack was run on, and the text requests of them all.
 class Fixture {
  public:
-  Fixture();
+  /// @param release  a folder of tests/data: "micro", "micro-nf4"
+  explicit Fixture(std::string_view release = "micro");
 
   std::filesystem::path release() const { return folder_ / "release"; }
   const std::vector<FixtureCase>& cases() const { return cases_; }
   const FixtureCase& find(std::string_view name) const;
 
-  /// Expected logits of a case, [question][option]. @param run  "fp32" or "bf16"
+  /// Expected logits of a case, [question][option]. @param run  "fp32", "bf16": of expected_<run>.json
   std::vector<std::vector<double>> logits(const FixtureCase& fixture_case, std::string_view run) const;
 
-  /// A tensor of expected_fp32.safetensors or trace_fp32.safetensors; empty if there is none.
+  /// A tensor of the folder's .safetensors files; empty if there is none.
   TensorView tensor(std::string_view name) const;
 
  private:
   std::filesystem::path folder_;
   std::vector<FixtureCase> cases_;
-  Json expected_bf16_;
-  SafetensorsFile hidden_, trace_;
+  std::map<std::string, Json, std::less<>> runs_;
+  std::vector<SafetensorsFile> tensors_;
 };
 
 /// Token rows between two rows that the trimmed trace keeps.

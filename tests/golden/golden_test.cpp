@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compare.h"
 #include "engine/backend.h"
 #include "engine/pack.h"
 #include "engine/pipeline.h"
@@ -24,58 +25,6 @@ constexpr double kHiddenTolerance = 2e-5;  // relative L2
 // logit, 0.0066 in a probability.
 constexpr double kBf16LogitTolerance = 0.07;
 constexpr double kBf16ProbabilityTolerance = 0.013;
-
-using Logits = std::vector<std::vector<std::vector<float>>>;  // [record][question][option]
-
-Pipeline open(const Fixture& fixture, Precision precision, int num_threads = 0) {
-  std::unique_ptr<Ops> ops = make_ops("cpu", precision);
-  Model model = load_model(fixture.release(), *ops);
-  return Pipeline(std::move(ops), std::move(model), num_threads);
-}
-
-EncodedRecord encode(const FixtureCase& fixture_case, const Tokenizer& tokenizer) {
-  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options);
-}
-
-double largest_difference(const std::vector<std::vector<float>>& got,
-                          const std::vector<std::vector<double>>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double largest = 0;
-  for (std::size_t q = 0; q < got.size(); ++q) {
-    REQUIRE(got[q].size() == expected[q].size());
-    for (std::size_t o = 0; o < got[q].size(); ++o) {
-      REQUIRE(std::isfinite(got[q][o]));
-      largest = std::max(largest, std::abs(got[q][o] - expected[q][o]));
-    }
-  }
-  return largest;
-}
-
-double largest_difference(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& expected) {
-  std::vector<std::vector<double>> widened;
-  for (const std::vector<float>& of_question : expected) widened.emplace_back(of_question.begin(), of_question.end());
-  return largest_difference(got, widened);
-}
-
-template <typename Value>
-std::vector<double> softmax(const std::vector<Value>& logits) {
-  std::vector<double> p(logits.begin(), logits.end());
-  const double largest = *std::max_element(p.begin(), p.end());
-  for (double& x : p) x = std::exp(x - largest);
-  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
-  for (double& x : p) x /= sum;
-  return p;
-}
-
-double largest_probability_difference(const std::vector<std::vector<float>>& got,
-                                      const std::vector<std::vector<double>>& expected) {
-  double largest = 0;
-  for (std::size_t q = 0; q < got.size(); ++q) {
-    const std::vector<double> a = softmax(got[q]), b = softmax(expected[q]);
-    for (std::size_t o = 0; o < a.size(); ++o) largest = std::max(largest, std::abs(a[o] - b[o]));
-  }
-  return largest;
-}
 
 /// Largest difference between the numbers of two JSON values; infinite where anything else differs.
 double difference(const Json& a, const Json& b) {

@@ -120,9 +120,10 @@ inline std::filesystem::path micro_release() {
   return std::filesystem::path(TREBLE_TEST_DATA) / "micro" / "release";
 }
 
-/// All files of the micro release, writable.
-inline void copy_micro_release(const std::filesystem::path& folder) {
-  for (const auto& file : std::filesystem::directory_iterator(micro_release())) {
+/// All files of a release of tests/data, writable. @param name  "micro", "micro-nf4"
+inline void copy_micro_release(const std::filesystem::path& folder, std::string_view name = "micro") {
+  const std::filesystem::path release = std::filesystem::path(TREBLE_TEST_DATA) / name / "release";
+  for (const auto& file : std::filesystem::directory_iterator(release)) {
     const std::filesystem::path copy = folder / file.path().filename();
     std::filesystem::copy_file(file.path(), copy);
     std::filesystem::permissions(copy, std::filesystem::perms::owner_write, std::filesystem::perm_options::add);

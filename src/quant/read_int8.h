@@ -1,0 +1,16 @@
+#pragma once
+
+#include "quant/linear_weight.h"
+#include "quant/module_tensors.h"
+
+namespace treble {
+
+/// The Linear stored as INT8 in Comfy's layout: codes in `weight`, `weight_scale` a row (or one for all), a bias, and a
+/// JSON `comfy_quant` that says whether and in which groups the weight is rotated. Other names of the same tensors are
+/// read as well (docs/weights.md). Codes are used where they lie.
+/// @param config  what the file's header says of the module, for releases without comfy_quant; or nullptr
+/// @throws Error kCheckpoint naming the module: a tensor is missing, unknown, contradicts another or has another size;
+///         a scale is 0, negative or not finite; the rotation's group does not divide the inputs
+LinearWeight read_int8(ModuleTensors& tensors, const Json* config);
+
+}  // namespace treble

@@ -1,0 +1,168 @@
+#include "quant/read_nf4.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace treble {
+namespace {
+
+constexpr std::string_view kState = "weight.quant_state.bitsandbytes__nf4";
+
+// Quantiles of the normal distribution, as the format publishes them.
+constexpr float kCodeValues[16] = {-1.0f,
+                                   -0.6961928009986877f,
+                                   -0.5250730514526367f,
+                                   -0.39491748809814453f,
+                                   -0.28444138169288635f,
+                                   -0.18477343022823334f,
+                                   -0.09105003625154495f,
+                                   0.0f,
+                                   0.07958029955625534f,
+                                   0.16093020141124725f,
+                                   0.24611230194568634f,
+                                   0.33791524171829224f,
+                                   0.44070982933044434f,
+                                   0.5626170039176941f,
+                                   0.7229568362236023f,
+                                   1.0f};
+
+std::int64_t blocks_of(std::int64_t count, std::int64_t block_size) {
+  return (count + block_size - 1) / block_size;
+}
+
+/// Reads the fields of the quant_state.
+class State {
+ public:
+  State(const ModuleTensors& tensors, Json json) : tensors_(tensors), json_(std::move(json)) {}
+
+  bool has(std::string_view key) const { return json_.find(key) != nullptr; }
+
+  void expect(std::string_view key, std::string_view wanted) const {
+    if (text(key) != wanted)
+      tensors_.fail(fmt::format("has the {} {}, expected {}", key, dump_json(*json_.find(key)), wanted));
+  }
+
+  const std::string& text(std::string_view key) const {
+    const Json& value = member(key);
+    if (!value.is_string()) wrong(key, value);
+    return value.as_string();
+  }
+
+  /// A power of two from 16 to 2^16, as every block size is.
+  std::int64_t block_size(std::string_view key) const {
+    const Json& value = member(key);
+    long long size = 0;
+    if (!value.is_number() || !value.as_int64(size)) wrong(key, value);
+    if (size < 16 || size > 65536 || !std::has_single_bit(static_cast<unsigned long long>(size))) wrong(key, value);
+    return size;
+  }
+
+  float number(std::string_view key) const {
+    const Json& value = member(key);
+    if (!value.is_number() || !std::isfinite(static_cast<float>(value.as_double()))) wrong(key, value);
+    return static_cast<float>(value.as_double());
+  }
+
+  DType dtype() const {
+    const std::string& name = text("dtype");
+    if (name == "bfloat16") return DType::kBF16;
+    if (name == "float16") return DType::kF16;
+    if (name == "float32") return DType::kF32;
+    tensors_.fail(fmt::format("has weights of dtype {}, expected bfloat16, float16 or float32", dump_json(Json(name))));
+  }
+
+  void read_shape(Nf4& nf4) const {
+    const Json& value = member("shape");
+    constexpr long long kMost = 1LL << 30;
+    long long sizes[2] = {};
+    if (!value.is_array() || value.as_array().size() != 2) wrong("shape", value);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Json& size = value.as_array()[i];
+      if (!size.is_number() || !size.as_int64(sizes[i]) || sizes[i] < 1 || sizes[i] > kMost) wrong("shape", value);
+    }
+    nf4.out_features = sizes[0];
+    nf4.in_features = sizes[1];
+  }
+
+ private:
+  const Json& member(std::string_view key) const {
+    const Json* value = json_.find(key);
+    if (!value) tensors_.fail(fmt::format("has a quant_state without {}; the file is damaged", key));
+    return *value;
+  }
+  [[noreturn]] void wrong(std::string_view key, const Json& value) const {
+    tensors_.fail(
+        fmt::format("has a quant_state whose {} is {}; the file is damaged", key, dump_json(value).substr(0, 60)));
+  }
+
+  const ModuleTensors& tensors_;
+  Json json_;
+};
+
+/// Codes may be stored as any type: it is the bytes that count.
+TensorView read_codes(ModuleTensors& tensors, const Nf4& nf4) {
+  const TensorView stored = tensors.take("weight");
+  const std::int64_t needed = blocks_of(nf4.out_features * nf4.in_features, 2);
+  const auto unit = static_cast<std::int64_t>(size_of(stored.dtype()));
+  if (static_cast<std::int64_t>(stored.num_bytes()) != blocks_of(needed, unit) * unit)
+    tensors.fail(fmt::format("has {} bytes of codes, [{}, {}] needs {}", stored.num_bytes(), nf4.out_features,
+                             nf4.in_features, needed));
+  return TensorView(stored.data(), DType::kU8, {needed});
+}
+
+void check_not_negative(const ModuleTensors& tensors, std::string_view name, const TensorView& scales) {
+  for (std::int64_t i = 0; i < scales.num_elements(); ++i)
+    if (scales.as<float>()[i] < 0)
+      tensors.fail(fmt::format("has {} in its {} at {}; a scale is not negative", scales.as<float>()[i], name, i));
+}
+
+/// Scales that are quantised themselves.
+void read_nested(ModuleTensors& tensors, const State& state, std::int64_t num_blocks, Nf4& nf4) {
+  nf4.nested_block_size = state.block_size("nested_blocksize");
+  nf4.nested_offset = state.number("nested_offset");
+  if (state.has("nested_dtype")) state.expect("nested_dtype", "float32");
+  if (nf4.absmax.dtype() != DType::kU8 || nf4.absmax.num_elements() != num_blocks)
+    tensors.fail(fmt::format("has a weight.absmax of {}, expected {} u8", nf4.absmax.describe(), num_blocks));
+  nf4.absmax = nf4.absmax.reshape({num_blocks});
+  nf4.nested_values = tensors.floats("weight.nested_quant_map", tensors.take("weight.nested_quant_map"), 256);
+  nf4.nested_absmax = tensors.floats("weight.nested_absmax", tensors.take("weight.nested_absmax"),
+                                     blocks_of(num_blocks, nf4.nested_block_size));
+  check_not_negative(tensors, "weight.nested_absmax", nf4.nested_absmax);
+}
+
+}  // namespace
+
+LinearWeight read_nf4(ModuleTensors& tensors) {
+  const State state(tensors, tensors.json(kState, tensors.take(kState)));
+  state.expect("quant_type", "nf4");
+
+  LinearWeight linear;
+  linear.format = WeightFormat::kNf4;
+  Nf4& nf4 = linear.nf4;
+  state.read_shape(nf4);
+  nf4.dtype = state.dtype();
+  nf4.block_size = state.block_size("blocksize");
+  linear.weight = read_codes(tensors, nf4);
+
+  nf4.code_values = tensors.floats("weight.quant_map", tensors.take("weight.quant_map"), 16);
+  for (int code = 0; code < 16; ++code)
+    if (const float value = nf4.code_values.as<float>()[code]; std::abs(value - kCodeValues[code]) > 1e-6f)
+      tensors.fail(fmt::format("has {} in its weight.quant_map at {}, NF4 has {}", value, code, kCodeValues[code]));
+
+  const std::int64_t num_blocks = blocks_of(nf4.out_features * nf4.in_features, nf4.block_size);
+  nf4.absmax = tensors.take("weight.absmax");
+  if (state.has("nested_blocksize")) {
+    read_nested(tensors, state, num_blocks, nf4);
+  } else {
+    nf4.absmax = tensors.floats("weight.absmax", nf4.absmax, num_blocks);
+    check_not_negative(tensors, "weight.absmax", nf4.absmax);
+  }
+  linear.bias = tensors.bias("bias", tensors.take_if("bias"), nf4.out_features);
+  tensors.check_all_taken();
+  return linear;
+}
+
+}  // namespace treble
