@@ -159,7 +159,11 @@ class Encoder:
         return ids, positions.astype(np.int32), rows
 
 
+def option_of(answer):
+    """The option id that a label names: true or false, a choice's label, a level."""
+    return str(answer).lower() if isinstance(answer, bool) else str(answer)
+
+
 def label_index(encoded, number, answer):
     """Where the answer stands among the options of question `number`, in the model's order."""
-    text = {True: "true", False: "false"}.get(answer) if isinstance(answer, bool) else str(answer)
-    return encoded.option_ids[number].index(text)
+    return encoded.option_ids[number].index(option_of(answer))

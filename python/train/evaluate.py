@@ -51,8 +51,7 @@ def answered(records, logits):
         questions = record["request"]["questions"]
         for (name, question), values in zip(questions.items(), scores, strict=True):
             options = [option for option, _ in encode.options_of(question)]
-            answer = record["answers"][name]
-            label = options.index({True: "true", False: "false"}.get(answer) if isinstance(answer, bool) else str(answer))
+            label = options.index(encode.option_of(record["answers"][name]))
             p = stacks.softmax(np.asarray(values, np.float64))
             rows.append((record["set"], record["family"], question["type"], int(p.argmax() == label), p.max(),
                          ((p - np.eye(len(p))[label]) ** 2).sum(), len(p)))

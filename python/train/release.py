@@ -3,6 +3,8 @@
 The layout is that of the published Clef releases (transformers 5.17, class Qwen3_5ForConditionalGeneration), only narrower.
 """
 
+import media
+
 VOCABULARY = 2079                          # byte-level BPE entries; the added tokens follow
 ADDED_TOKENS = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>",
@@ -48,16 +50,7 @@ HEAD = {"hidden_size": 256, "width": 128, "routing_layers": 2, "layers": 2, "hea
 GENERATION = {"_from_model_config": True, "output_attentions": False, "output_hidden_states": False,
               "transformers_version": "5.17.0", "use_cache": True}
 
-PIXELS = {"do_convert_rgb": True, "do_normalize": True, "do_rescale": True, "do_resize": True, "image_mean": [0.5, 0.5, 0.5],
-          "image_std": [0.5, 0.5, 0.5], "merge_size": 2, "patch_size": 16, "resample": 3,
-          "rescale_factor": 0.00392156862745098, "temporal_patch_size": 2}
-PROCESSOR = {
-    "image_processor": PIXELS | {"image_processor_type": "Qwen2VLImageProcessor",
-                                 "size": {"longest_edge": 65536, "shortest_edge": 16384}},
-    "processor_class": "Qwen3VLProcessor",
-    "video_processor": PIXELS | {"do_sample_frames": True, "fps": 2, "max_frames": 768, "max_video_tokens": 768, "min_frames": 4,
-                                 "return_metadata": False, "size": {"longest_edge": 131072, "shortest_edge": 4096},
-                                 "video_processor_type": "Qwen3VLVideoProcessor"}}
+PROCESSOR = media.processor_config()       # its defaults are this release's limits on pixels
 
 TOKENIZER = {"backend": "tokenizers", "clean_up_tokenization_spaces": False, "eos_token": "<|im_end|>",
              "model_max_length": 262144, "pad_token": "<|endoftext|>", "processor_class": "Qwen3VLProcessor",

@@ -86,9 +86,7 @@ class Transformers:
 
     def one(self, request):
         encoded = self.encoder(request)
-        batch, _ = pack(Shape(rows=1, tokens=len(encoded.ids), questions=len(encoded.types), patch_rows=1,
-                              options=sum(map(len, encoded.option_spans))), [(encoded, [0] * len(encoded.types))]) \
-            if not encoded.media else self.without_media(encoded)
+        batch, _ = self.without_media(encoded)
         batch = type(batch)(*(x.to(self.device) for x in batch))
         inputs = self.media_inputs(request, encoded)
         hidden = self.model.model(input_ids=batch.ids.long(), attention_mask=torch.ones_like(batch.ids), use_cache=False,

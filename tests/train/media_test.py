@@ -1,6 +1,6 @@
 """Preprocessing of pictures and clips in python/train: media_test.py TREBLE PROJECT
 
-Expected sizes, taps and orders are the published processor's; python/train/check_media.py compares with it directly.
+Expected sizes, frames and orders are the published processor's; python/train/check_media.py compares with it directly.
 """
 
 import pathlib
