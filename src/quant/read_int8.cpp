@@ -30,7 +30,9 @@ std::int64_t read_rotation_group(const ModuleTensors& tensors, const Json& confi
   if (format && (!format->is_string() || format->as_string() != "int8_tensorwise"))
     tensors.fail(fmt::format("has the format {}, expected \"int8_tensorwise\"", dump_json(*format).substr(0, 60)));
   if (flag(tensors, config, "full_precision_matrix_mult"))
-    tensors.fail("asks for products in full precision, which is not implemented for int8 codes");
+    tensors.fail(
+        "asks for full_precision_matrix_mult, which int8 codes are not computed with; set it to false in its "
+        "description, or use the release's BF16 weights");
   if (!flag(tensors, config, "convrot")) return 1;
 
   constexpr std::int64_t kUsualGroup = 256;
