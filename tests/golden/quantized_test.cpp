@@ -39,6 +39,19 @@ double largest_logit_error(const Fixture& fixture, Pipeline& pipeline, std::stri
   return largest_logit_error(fixture, pipeline, run, [](const auto&, const auto&) {});
 }
 
+/// Calls check(got, expected) with the hidden states [T, h] of card_example.
+template <typename Check>
+void check_hidden(const Fixture& fixture, const Check& check) {
+  const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
+  const Model model = load_model(fixture.release(), *ops);
+  const EncodedRecord record = encode(fixture.find("card_example"), Tokenizer(fixture.release()));
+  const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
+  Workspace workspace(ops->memory());
+  const Workspace::Scope scope(workspace);
+  const TensorView hidden = run_backbone(model, batch, *ops, workspace);
+  check(hidden, fixture.tensor("card_example.hidden"));
+}
+
 TEST_CASE("golden: logits of an NF4 release are the original stack's") {
   const Fixture fixture("micro-nf4");
   Pipeline pipeline = open(fixture, Precision::kF32);
@@ -47,14 +60,9 @@ TEST_CASE("golden: logits of an NF4 release are the original stack's") {
 
 TEST_CASE("golden: hidden states of an NF4 release are the original stack's") {
   const Fixture fixture("micro-nf4");
-  const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
-  const Model model = load_model(fixture.release(), *ops);
-  const EncodedRecord record = encode(fixture.find("card_example"), Tokenizer(fixture.release()));
-  const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
-  Workspace workspace(ops->memory());
-  const Workspace::Scope scope(workspace);
-  const TensorView hidden = run_backbone(model, batch, *ops, workspace);
-  CHECK(relative_l2(hidden, fixture.tensor("card_example.hidden")) < kHiddenTolerance);
+  check_hidden(fixture, [](const TensorView& hidden, const TensorView& expected) {
+    CHECK(relative_l2(hidden, expected) < kHiddenTolerance);
+  });
 }
 
 TEST_CASE("golden: an NF4 release with bf16 activations stays within twice the original's own bf16 noise") {
@@ -93,18 +101,12 @@ TEST_CASE("golden: an INT8 release gives the precise run's decisions, and its lo
 
 TEST_CASE("golden: hidden states of an INT8 release are the precise run's, the first rows closely") {
   const Fixture fixture("micro-int8");
-  const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
-  const Model model = load_model(fixture.release(), *ops);
-  const EncodedRecord record = encode(fixture.find("card_example"), Tokenizer(fixture.release()));
-  const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
-  Workspace workspace(ops->memory());
-  const Workspace::Scope scope(workspace);
-  const TensorView hidden = run_backbone(model, batch, *ops, workspace);
-  const TensorView expected = fixture.tensor("card_example.hidden");
-  const double whole = relative_l2(hidden, expected);
-  MESSAGE("relative L2 of the hidden states: ", whole);
-  CHECK(whole < kInt8HiddenTolerance);
-  CHECK(relative_l2(hidden.rows(0, kInt8FirstRows), expected.rows(0, kInt8FirstRows)) < kInt8FirstRowTolerance);
+  check_hidden(fixture, [](const TensorView& hidden, const TensorView& expected) {
+    const double whole = relative_l2(hidden, expected);
+    MESSAGE("relative L2 of the hidden states: ", whole);
+    CHECK(whole < kInt8HiddenTolerance);
+    CHECK(relative_l2(hidden.rows(0, kInt8FirstRows), expected.rows(0, kInt8FirstRows)) < kInt8FirstRowTolerance);
+  });
 }
 
 TEST_CASE("golden: an INT8 release with bf16 activations in comfy-fallback mode gives Comfy's own answers") {
