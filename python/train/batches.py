@@ -151,6 +151,7 @@ class TrainingBatches(torch.utils.data.Dataset):
     Some of its records are written as compact documents (encode.Encoder.compact), the fewer the later the batch.
     """
     COMPACT_QUESTIONS = (6, 8, 10, 12)
+    QUESTIONS = (None, None, 8)            # of records: mostly as many as the family draws
 
     def __init__(self, encoder, shape, draw_record, compact_share, excluded=frozenset()):
         """draw_record(stream, index, count=None) -> (request, answers, family number); compact_share(k) -> share of the tokens of
@@ -167,7 +168,7 @@ class TrainingBatches(torch.utils.data.Dataset):
         compact, records, families, index = wanted * self.compact_share(number), [], [], 0
         while wanted > 0:
             as_compact = compact > 0
-            count = self.COMPACT_QUESTIONS[index % len(self.COMPACT_QUESTIONS)] if as_compact else None
+            count = self.COMPACT_QUESTIONS[index % len(self.COMPACT_QUESTIONS)] if as_compact else self.QUESTIONS[index % len(self.QUESTIONS)]
             request, answers, family = self.draw_record(f"batch {number}", index, count)
             index += 1
             record = self.encoder.compact(request, answers) if as_compact else self.encoder(request)

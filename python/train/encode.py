@@ -120,10 +120,6 @@ class Encoder:
         prediction learns the answers. It holds several times as many decisions a token as a record."""
         ids, prepared, media_span = self.opening(request, "")
         spans = []
-        if request.get("told"):
-            begin = len(ids)
-            ids += self.tokens("\n" + request["told"])
-            spans.append((begin + 1, len(ids)))
         for question_id, question in request["questions"].items():
             ids += self.tokens("\n" + render(question["instructions"]))
             if question["type"] != "noul":
@@ -132,6 +128,10 @@ class Encoder:
             answer = answers[question_id]
             ids += self.tokens({True: " yes", False: " no"}[answer] if isinstance(answer, bool) else f" {answer}")
             spans.append((begin, len(ids)))
+        if request.get("told"):
+            begin = len(ids)
+            ids += self.tokens("\n" + request["told"])
+            spans.append((begin + 1, len(ids)))
         ids, positions, rows = self.placed(ids, prepared, media_span)
         targets = np.zeros(len(ids), np.int8)
         for begin, end in spans:

@@ -26,11 +26,12 @@ from records import families, record_of, seeded
 
 SEED = 20261130
 WARMUP, DECAY = 300, 0.3                   # steps; the last part of the run, in which the rate falls to zero
-MATRIX_RATE, OTHER_RATE, WEIGHT_DECAY = 6e-3, 3e-3, 0.05
+MATRIX_RATE, OTHER_RATE, WEIGHT_DECAY = 4e-3, 3e-3, 0.05
 SAID_WEIGHT, ANSWER_WEIGHT = 0.2, 1.0      # of next-token prediction at first; it falls to zero before the rate does
 COMPACT_UNTIL = 12000                      # batches with many compact documents
 SMOOTHING, BRIER = 0.02, 0.5
 WORKERS = 15
+SAVE_EVERY = 5000                          # steps
 # How often a family is drawn, where not 1: more where learning is slow, less where words alone decide.
 SHARES = {"numbers": 1.5, "invoices": 1.3, "dates": 1.5, "rules": 2.0, "people": 1.5, "shapes": 2.0, "motion": 1.5, "routing": 0.5,
           "tone": 0.6, "moderation": 0.6}
@@ -48,7 +49,7 @@ def rate_factor(step, steps):
 
 def compact_share(number):
     """Of the tokens of a batch, how many stand in compact documents."""
-    return 0.6 if number < COMPACT_UNTIL else 0.25
+    return 0.7 if number < COMPACT_UNTIL else 0.25
 
 
 def evaluation_fingerprints(encoder):
@@ -59,6 +60,13 @@ def evaluation_fingerprints(encoder):
 
 def one_thread(_):
     torch.set_num_threads(1)
+
+
+def save(trainer, step, seconds, file):
+    """Writes a checkpoint beside `file` and renames it, so that a stopped run leaves the last one whole."""
+    beside = file.with_suffix(".part")
+    torch.save({"model": trainer.model.state_dict(), "optimizers": trainer.optimizers.state(), "step": step, "seconds": seconds}, beside)
+    beside.rename(file)
 
 
 def loader(batches, first, last, workers):
@@ -174,13 +182,14 @@ def main():
         if step % arguments.every == 0:
             trainer.report(step, time.monotonic() - since)
             since = time.monotonic()
+        if step % SAVE_EVERY == 0:
+            save(trainer, step, spent + time.monotonic() - begin, arguments.checkpoint)
         if time.monotonic() - begin > arguments.seconds:
             break
     if device == "cuda":
         torch.cuda.synchronize()
     spent += time.monotonic() - begin
-    torch.save({"model": trainer.model.state_dict(), "optimizers": trainer.optimizers.state(), "step": step, "seconds": spent},
-               arguments.checkpoint)
+    save(trainer, step, spent, arguments.checkpoint)
     print(f"stopped at step {step} of {arguments.steps} after {spent:.0f} s in all", flush=True)
     if arguments.out:
         export.write(trainer.model, arguments.tokenizer, arguments.out)

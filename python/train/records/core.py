@@ -19,11 +19,13 @@ import random
 import re
 from dataclasses import dataclass, field
 
+from .facts import facts_of
+
 HELD_OUT_ROLES = ("values", "phrasing", "templates", "options")
 ROLES = ("train", "calibration", "selection") + HELD_OUT_ROLES
 SPLIT_SEED = "treble-tiny 1"
-APART = (math.log(1.1), math.log(3))       # of numbers that are compared: logarithms of their ratio
-CLEARLY = 1.05                             # the ratio of two numbers from which on one is clearly larger
+APART = (math.log(1.2), math.log(3))       # of numbers that are compared: logarithms of their ratio
+CLEARLY = 1.1                              # the ratio of two numbers from which on one is clearly larger
 LARGE_RANGE = 200                          # numbers from ranges at least this wide are split into known and held out
 
 
@@ -51,7 +53,7 @@ def number_is_held_out(n):
 def clearly_apart(numbers):
     """Whether no two of some positive numbers are nearly equal."""
     order = sorted(numbers)
-    return all(b >= a * CLEARLY for a, b in zip(order, order[1:]))
+    return all(b > a and b >= a * CLEARLY for a, b in zip(order, order[1:]))
 
 
 class Pool:
@@ -115,7 +117,7 @@ class Draw:
                 return n
 
     def limit_near(self, value):
-        """A whole number below or above value by turns, a tenth to three times as far, half of them round; never equal to it."""
+        """A whole number below or above value by turns, a fifth to three times as far, half of them round; never equal to it."""
         while True:
             factor = math.exp(self.random.uniform(*APART))
             limit = max(1, round(value * factor if self.chance(0.5) else value / factor))
@@ -181,22 +183,25 @@ class Family:
     """
     name = ""
     templates = {}
+    alike = ()                             # groups of kinds whose templates, one by one, are the same sentences but for a word or two
     questions = (1, 2, 3, 5)               # how many a record asks
     weights = (2, 3, 4, 3)
 
     def __init__(self):
         self.known, self.held_out = {}, {}
         for kind, templates in self.templates.items():
-            built = [Template(kind, wordings, self.name, kind, i) for i, wordings in enumerate(templates)]
-            self.known[kind], self.held_out[kind] = split(built, "templates", self.name, kind)
+            first = next((group[0] for group in self.alike if kind in group), kind)          # what is held out is held out for all
+            assert len(templates) == len(self.templates[first]), (self.name, kind)
+            built = [Template(kind, wordings, self.name, first, i) for i, wordings in enumerate(templates)]
+            self.known[kind], self.held_out[kind] = split(built, "templates", self.name, first)
         self.kinds = list(self.templates)
 
     def scene(self, draw):
         raise NotImplementedError
 
-    def told(self, scene):
-        """What is to see in the scene's media, in words that follow from it, or None; compact documents teach it."""
-        return None
+    def told(self, draw, scene):
+        """What follows from the scene, in words, or None; compact documents teach it after their questions."""
+        return facts_of(draw, scene.state)
 
     def record(self, draw, count=None):
         """-> (request, answers {question id: true | false | label | level}). count: how many questions to try, else drawn.
@@ -222,7 +227,7 @@ class Family:
                 questions[question_id], answers[question_id] = self.question(draw, asked, text)
             if questions:
                 request = {"state": scene.state, "questions": questions}
-                return request | ({"told": self.told(scene)} if count else {}), answers
+                return request | ({"told": self.told(draw, scene)} if count else {}), answers
 
     @staticmethod
     def question(draw, asked, text):

@@ -4,6 +4,7 @@ import datetime
 from dataclasses import dataclass
 
 from .core import Choice, Family, Meanings, Noul, Pool, labelled
+from .facts import facts_of
 from .vocabulary import MONTHS, PLACES, code, day, day_near, entity_options, mirrored, person, words, write_date
 
 EVENTS = Pool("dates.events", words(
@@ -167,6 +168,7 @@ ACTION = [
 
 class Dates(Family):
     name = "dates"
+    alike = (("before", "after"), ("first", "last"), ("month", "year"), ("expired", "valid"))
     templates = {
         "before": BEFORE, "after": mirrored(BEFORE, LATER), "first": FIRST, "last": mirrored(FIRST, LAST), "past": PAST,
         "overdue": OVERDUE, "expired": EXPIRED, "valid": VALID, "action": ACTION, "year": PERIOD, "month": PERIOD,
@@ -247,6 +249,10 @@ class Dates(Family):
         today = draw.choice(["Today is {}.", "Today: {}.", "Today's date is {}.", "It is {} today."]).format(write_date(scene.today, scene.style))
         sentences.insert(draw.choice([0, len(sentences)]), today)
         return draw.choice([" ", " ", "\n"]).join(sentence[0].upper() + sentence[1:] for sentence in sentences)
+
+    def told(self, draw, scene):
+        order = sorted(scene.events, key=scene.events.get)
+        return ", ".join(f"{name} {write_date(scene.events[name], scene.style)}" for name in order) if order else facts_of(draw, scene.state)
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 

@@ -128,6 +128,7 @@ def at_start(text):
 
 class Fields(Family):
     name = "fields"
+    alike = (("missing", "present"),)
     templates = {"status": STATUS, "status_is": STATUS_IS, "missing": MISSING, "present": PRESENT, "which_missing": WHICH_MISSING,
                  "holds": HOLDS, "who": WHO}
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .core import Choice, Family, Meanings, Noul, labelled, clearly_apart
+from .facts import facts_of
 from .vocabulary import COMPANIES, PLACES, PRODUCTS, code, day, entity_options, mirrored, person, write_date
 
 CURRENCIES = {"USD": "$", "EUR": "€", "GBP": "£", "CHF": None, "SEK": None, "JPY": "¥", "CAD": None, "AUD": None, "INR": None, "PLN": None}
@@ -116,6 +117,7 @@ CONTAINS = [
 
 class Invoices(Family):
     name = "invoices"
+    alike = (("total_above", "total_below"), ("price_above", "price_below"), ("dearest", "cheapest"), ("paid", "unpaid"))
     templates = {
         "total_above": TOTAL_ABOVE,
         "total_below": mirrored(TOTAL_ABOVE, LESS),
@@ -278,6 +280,10 @@ class Invoices(Family):
         status = "" if scene.paid is None else draw.choice(PAID_WORDS[scene.paid])
         status = draw.choice(["Status: {}.", "Payment status: {}.", "Status of payment: {}."]).format(status) if status else ""
         return " ".join(filter(None, [head[0].upper() + head[1:], lines + ".", total, status]))
+
+    def told(self, draw, scene):
+        paid = {} if scene.paid is None else {"paid": scene.paid}
+        return facts_of(draw, {"total": scene.total} | paid | {"items": [{"name": name, "price": price} for name, price in scene.prices.items()]})
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 

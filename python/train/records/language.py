@@ -184,6 +184,9 @@ class Language(Family):
             sentences.append(draw.choice(words.CLOSINGS[language]))
         return " ".join(fill(draw, sentence, slots) for sentence in sentences)
 
+    def told(self, draw, scene):
+        return ", ".join(f"{scene.names[each]} {language}" for each, language in scene.languages.items())
+
     @staticmethod
     def options(draw, languages):
         """Options for languages -> ({language: label}, {label: description})."""

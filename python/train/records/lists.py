@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .core import Choice, Family, Noul, Pool
+from .facts import facts_of
 from .vocabulary import COMPANIES, FIRST_NAMES, PLACES, PRODUCTS, code, day, entity_options, mirrored, person, words, write_date
 
 TAGS = Pool("lists.tags", words(
@@ -138,6 +139,7 @@ class Scene:
 
 class Lists(Family):
     name = "lists"
+    alike = (("longer", "shorter", "more_than", "fewer_than"), ("first", "last"))
     templates = {
         "count": COUNT, "count_with": COUNT_WITH, "contains": CONTAINS, "longer": LONGER, "shorter": mirrored(LONGER, FEWER),
         "more_than": MORE_THAN, "fewer_than": mirrored(MORE_THAN, FEWER), "first": FIRST, "last": mirrored(FIRST, LAST), "empty": EMPTY,
@@ -202,6 +204,11 @@ class Lists(Family):
             else:
                 paragraphs.append(f"{title}: {', '.join(shown)}")
         return "\n".join(paragraphs)
+
+    def told(self, draw, scene):
+        first = next(iter(scene.lists))
+        valued = {first: [{"name": entry, scene.property: scene.values[entry]} for entry in scene.lists[first]]} if scene.values else {}
+        return facts_of(draw, scene.lists | valued)
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 

@@ -184,6 +184,9 @@ class WordMeanings(Family):
         plain = draw.choice(LISTS).format(all=listing(things), who=person(draw))
         return draw.choice([list(words), {draw.choice(["words", "list", "things", "terms"]): list(words)}, plain, ", ".join(words)])
 
+    def told(self, draw, scene):
+        return ", ".join(f"{word} {category}" for word, category in scene.words.items())
+
     # ---- the questions ---------------------------------------------------------------------------------------------------
 
     @staticmethod

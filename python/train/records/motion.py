@@ -98,7 +98,7 @@ class Motion(Family):
         scene = request["state"]
         return request | {"state": scene.caption, "videos": [self.paint(draw, scene)]}, answers
 
-    def told(self, scene):
+    def told(self, draw, scene):
         """Background, the acting shape, its direction and way, its change of size and colour."""
         actor = scene.actor
         way = "far" if scene.way >= FAR else "short"

@@ -21,6 +21,7 @@ class Scene:
 
 class Numbers(Family):
     name = "numbers"
+    alike = (("above", "below", "between_fields"), ("largest", "smallest"))
     templates = {
         "above": [
             ["[Is|Was] the {field} [above|over] {limit}?", "[Is|Was] the {field} more than {limit}?", "[Is|Was] {field} higher than {limit}?",

@@ -238,6 +238,10 @@ class Passages(Family):
             return f"first, {sentence}"
         return f"{draw.choice(['then', 'after that', 'later'] + ['finally'] * (place == count - 1))}, {sentence}"
 
+    def told(self, draw, scene):
+        timed = sorted(self.timed(scene), key=lambda event: event.order)
+        return "; ".join(event.clause(draw, when=True) for event in timed or scene.events)
+
     # ---- the questions ---------------------------------------------------------------------------------------------------
 
     @staticmethod

@@ -1,8 +1,10 @@
 """people: lists of people, products, devices and the like with a few attributes each; who has what, the most, how many."""
 
+import math
 from dataclasses import dataclass
 
-from .core import Choice, Family, Noul
+from .core import CLEARLY, Choice, Family, Noul, clearly_apart
+from .facts import facts_of
 from .people_sorts import HUMANS, SORTS
 from .pools import OBJECTS, article, filled, person
 
@@ -39,6 +41,7 @@ def asked(verb, rest, subject, many=False):
 
 class People(Family):
     name = "people"
+    alike = (("has", "most"), ("compare", "fact"))
     templates = {
         "most": [
             ["Which {one} {pred}?", "Which of [them|the {several}] {pred}?", "Which one {pred}?", "Which of these {several} {pred}?",
@@ -140,10 +143,12 @@ class People(Family):
     def column(draw, attribute, count):
         """Values for all rows: numbers differ, words repeat now and then."""
         if attribute.is_number:
-            values = []
+            values, refused = [], 0
             while len(values) < count:
                 value = attribute.value(draw)
-                values += [value] * (value not in values)
+                apart = clearly_apart([*values, value]) if refused < 50 else value not in values
+                values += [value] * apart
+                refused += not apart
             return values
         few = [attribute.value(draw) for _ in range(draw.choice([2, 3, count, count]))]
         return [draw.choice(few) for _ in range(count)] if draw.chance(0.6) else (few * count)[:count]
@@ -218,11 +223,15 @@ class People(Family):
 
     @staticmethod
     def limit(draw, values):
-        """A limit below, between or above some numbers, none of which it equals."""
+        """A limit below, between or above some numbers, clearly apart from them."""
         place = draw.random.randint(0, len(values))
         low = values[place - 1] if place else max(0, values[0] - max(3, values[0] // 3))
         high = values[place] if place < len(values) else values[-1] + max(3, values[-1] // 3)
-        return draw.random.randint(low + 1, high - 1) if high - low > 1 else values[-1] + 1 + draw.random.randint(0, 9)
+        least, most = math.ceil(low * CLEARLY) + (low == 0), math.floor(high / CLEARLY)
+        return draw.random.randint(least, most) if least <= most else math.ceil(values[-1] * CLEARLY) + 1 + draw.random.randint(0, 9)
+
+    def told(self, draw, scene):
+        return facts_of(draw, scene.rows)
 
     # ---- the questions ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from .core import Choice, Family, Meanings, Noul, labelled
+from .facts import facts_of
 from .pools import person
 from .rules_domains import DOMAINS, TIERS
 from .rules_policy import MISSING, Case, Rule, amount_limit, capital, draw_rule, draw_tiers, fit, manager_text, tiers_text
@@ -230,6 +231,12 @@ class Rules(Family):
         if draw.chance(0.4):
             return told | {rule_key: policy}
         return {draw.choice(["case", "request", "application", "record"]): told, rule_key: policy}
+
+    def told(self, draw, scene):
+        if not scene.rule or scene.missing is not None:
+            return facts_of(draw, scene.state)
+        met = ", ".join(f"{clause}: {'yes' if met else 'no'}" for _, clause, met in scene.rule.conditions)
+        return f"{met}. {'met' if scene.rule.met else 'not met'}"
 
     # ---- the questions ---------------------------------------------------------------------------------------------------
 

@@ -60,10 +60,10 @@ class Condition:
 
     def limit(self, draw, fact, above, met):
         """A limit above (or below) the fact, now and then equal to it when that meets the condition; round if it can be."""
-        if met and fact and draw.chance(0.06):
+        if met and fact and draw.chance(0.03):
             return fact
-        step = max(1, int(fact * draw.choice([0.3, 0.6, 1.0, 1.5])))
-        limit = fact + (1 if above else -1) * draw.random.randint(max(1, step // 4), step)
+        least = max(1, fact // 5)          # apart from equal ones, limits lie a fifth away or more
+        limit = fact + (1 if above else -1) * draw.random.randint(least, max(least, int(fact * draw.choice([0.3, 0.6, 1.0, 1.5]))))
         low, high = self.span
         low = max(low, 1) if self.sort == "least" else low                # nothing is less than "at least 0"
         limit = min(max(limit, low), high)

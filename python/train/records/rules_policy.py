@@ -103,8 +103,8 @@ def rule_text(draw, thing, clauses, joined):
 
 def amount_limit(draw, amount, above):
     """A limit the amount is above, or not above; None when there is none."""
-    step = max(1, int(amount * draw.choice([0.3, 0.6, 0.8])))
-    away = draw.random.randint(max(1, step // 4), step)
+    least = max(1, amount // 5)
+    away = draw.random.randint(least, max(least, int(amount * draw.choice([0.3, 0.6, 0.8]))))
     limit = amount - away if above else amount + away
     unit = draw.choice([1, 5, 10, 50])
     near = round(limit / unit) * unit

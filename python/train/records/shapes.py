@@ -106,7 +106,7 @@ class Shapes(Family):
         images = [self.paint(draw, picture) for picture in scene.pictures]
         return request | {"state": scene.caption, "images": images}, answers
 
-    def told(self, scene):
+    def told(self, draw, scene):
         return ". ".join(self.told_of(picture) for picture in scene.pictures)
 
     @staticmethod
