@@ -28,7 +28,7 @@ SEED = 20261130
 WARMUP, DECAY = 300, 0.3                   # steps; the last part of the run, in which the rate falls to zero
 MATRIX_RATE, OTHER_RATE, WEIGHT_DECAY = 4e-3, 3e-3, 0.05
 SAID_WEIGHT, ANSWER_WEIGHT = 0.2, 1.0      # of next-token prediction at first; it falls to zero before the rate does
-COMPACT_UNTIL = 12000                      # batches with many compact documents
+COMPACT = ((0.3, 0.7), (1 - DECAY, 0.3))   # until which part of the run which share of the tokens stands in compact documents; then none
 SMOOTHING, BRIER = 0.02, 0.5
 WORKERS = 15
 SAVE_EVERY = 5000                          # steps
@@ -47,9 +47,9 @@ def rate_factor(step, steps):
     return min(1.0, (step + 1) / WARMUP, max(0.0, (steps - step) / (DECAY * steps)))
 
 
-def compact_share(number):
-    """Of the tokens of a batch, how many stand in compact documents."""
-    return 0.7 if number < COMPACT_UNTIL else 0.25
+def compact_share(part):
+    """Of the tokens of a batch, how many stand in compact documents. part: of the run that is over, 0 to 1"""
+    return next((share for until, share in COMPACT if part < until), 0.0)
 
 
 def evaluation_fingerprints(encoder):
@@ -165,7 +165,8 @@ def main():
     torch.set_float32_matmul_precision("high")
     encoder = encode.Encoder(Tokenizer.from_file(str(arguments.tokenizer / "tokenizer.json")), release.PROCESSOR)
     shape = Shape(rows=arguments.rows, patch_rows=max(1, arguments.rows * 3 // 8))
-    batches = TrainingBatches(encoder, shape, draw_record, compact_share, evaluation_fingerprints(encoder))
+    batches = TrainingBatches(encoder, shape, draw_record, lambda number: compact_share(number / arguments.steps),
+                              evaluation_fingerprints(encoder))
     trainer = Trainer(batches[0], len(families()), device)
     step, spent = 0, 0.0
     if arguments.checkpoint.exists():
