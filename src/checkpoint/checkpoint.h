@@ -41,7 +41,8 @@ class Checkpoint {
   /// nullptr if there is none of that name.
   const Entry* find(std::string_view name) const;
   /// How a module is quantised by what stands outside of its tensors: in a file's header (`_quantization_metadata`), or
-  /// for all modules in config.json (`quantization_config`) or a JSON file beside it. nullptr if nothing says.
+  /// for all modules in config.json (`quantization_config` of ConvRot or compressed-tensors) or a JSON file beside it.
+  /// nullptr if nothing says.
   /// @param module  its canonical name
   const Json* quantization(std::string_view module) const;
   /// Tensors that were left out because nothing reads them (`mtp.*`): stored names.
