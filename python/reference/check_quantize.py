@@ -12,8 +12,8 @@ NF4 against bitsandbytes, for every converted module
   - codes, tables and the text of the quant_state are equal byte for byte, but for `nested_offset`, the mean of the
     scales: torch sums in another order on every machine, so it may differ by a few units in the last place;
   - given that mean, 8-bit scales and nested scales are equal byte for byte to those of the library's own definition
-    (its "default" kernel, which is also what its GPU kernel computes). Its CPU kernel looks codes up in a table of
-    65,536 entries instead: bytes that differ from it must be within an entry's width of a border.
+    (its "default" kernel). Its CPU kernel looks codes up in a table of 65,536 entries instead: bytes that differ from
+    it must be within an entry's width of a border.
 both directions
   - transformers loads our release with no key missing, unexpected or mismatched, and runs it; every weight that
     bitsandbytes decodes is the definition's, in bf16;
