@@ -104,19 +104,21 @@ void Checkpoint::read_release_quantization() {
     Json json = parse_json(read_text_file(folder_ / name), what, ErrorCode::kCheckpoint);
     const Json* config = std::string_view(name) == "config.json" ? json.find("quantization_config") : &json;
     const Json* method = config ? config->find("quant_method") : nullptr;
-    if (method && method->is_string() && method->as_string() == "compressed-tensors") {
+    const bool is_convrot = config && dump_json(*config).find("convrot") != std::string::npos;
+    if (method && method->is_string() && method->as_string() == "compressed-tensors" && !is_convrot) {
       release_quantization_ = *config;
       return;
     }
     // Nothing else but ConvRot is described for a whole release in this way.
-    if (!config || !config->is_object() || dump_json(*config).find("convrot") == std::string::npos) continue;
+    if (!config || !config->is_object() || !is_convrot) continue;
     const bool has_flag =
         config->find("convrot") || (config->find("params") && config->find("params")->find("convrot"));
     Json::Object fields{{"convrot", true}};
     if (const Json* group = config->find("convrot_groupsize")) fields.emplace_back("convrot_groupsize", *group);
     release_quantization_ = has_flag ? *config : Json(std::move(fields));
     if (Json::Object& all = release_quantization_.as_object(); has_flag)
-      std::erase_if(all, [](const Json::Member& member) { return member.first == "format"; });
+      std::erase_if(
+          all, [](const Json::Member& member) { return member.first == "format" || member.first == "quant_method"; });
     return;
   }
 }

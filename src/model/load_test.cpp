@@ -415,6 +415,7 @@ TEST_CASE("load_model: without comfy_quant the file's header or config.json says
   };
   CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
   CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "compressed-tensors", "convrot": true})") == 256);
   CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
 }
 
