@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <treble/error.h>
+#include <treble/version.h>
 
 #include <filesystem>
 #include <memory>
@@ -26,9 +27,14 @@ const CommandText kText = {
 struct InspectArguments {
   std::filesystem::path folder;
   bool is_json = false;
+  bool has_layout = false;
 };
 
 void run(const InspectArguments& args) {
+  if (args.has_layout) {
+    File::standard_output().write(fmt::format("treble {}\n{}", version(), dump_layout(args.folder)));
+    return;
+  }
   const ReleaseSummary summary = inspect_release(args.folder);
   File::standard_output().write(args.is_json ? dump_json_pretty(to_json(summary)) + "\n" : to_table(summary));
   if (!summary.is_complete()) {
@@ -47,6 +53,10 @@ void add_inspect(CLI::App& program) {
   CLI::App& command = add_command(program, kText);
   const auto args = std::make_shared<InspectArguments>();
   command.add_flag("--json", args->is_json, "as JSON instead of a table");
+  command
+      .add_flag("--dump-layout", args->has_layout,
+                "every tensor, how its module is read and why: for a report of a bug")
+      ->excludes("--json");
   command.add_option("DIR", args->folder, "release folder")->required();
   command.callback([args] { run(*args); });
 }

@@ -49,6 +49,8 @@ void check_index(const ShardIndex& index, const std::vector<SafetensorsFile>& sh
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
   std::error_code error;
+  if (folder.extension() == ".gguf" && fs::is_regular_file(folder, error))
+    fail(folder, "is a GGUF file, expected a folder of safetensors; use the original release, not its GGUF form");
   if (!fs::is_directory(folder, error))
     fail(folder, is_there(folder) ? "is a file, expected a release folder; name the folder that holds config.json"
                                   : "does not exist, expected a release folder; check the path");
@@ -101,15 +103,22 @@ void Checkpoint::read_release_quantization() {
     const std::string what = fmt::format("checkpoint: {}", (folder_ / name).string());
     Json json = parse_json(read_text_file(folder_ / name), what, ErrorCode::kCheckpoint);
     const Json* config = std::string_view(name) == "config.json" ? json.find("quantization_config") : &json;
-    // Nothing but ConvRot is described for a whole release in this way.
-    if (!config || !config->is_object() || dump_json(*config).find("convrot") == std::string::npos) continue;
+    const Json* method = config ? config->find("quant_method") : nullptr;
+    const bool is_convrot = config && dump_json(*config).find("convrot") != std::string::npos;
+    if (method && method->is_string() && method->as_string() == "compressed-tensors" && !is_convrot) {
+      release_quantization_ = *config;
+      return;
+    }
+    // Nothing else but ConvRot is described for a whole release in this way.
+    if (!config || !config->is_object() || !is_convrot) continue;
     const bool has_flag =
         config->find("convrot") || (config->find("params") && config->find("params")->find("convrot"));
     Json::Object fields{{"convrot", true}};
     if (const Json* group = config->find("convrot_groupsize")) fields.emplace_back("convrot_groupsize", *group);
     release_quantization_ = has_flag ? *config : Json(std::move(fields));
     if (Json::Object& all = release_quantization_.as_object(); has_flag)
-      std::erase_if(all, [](const Json::Member& member) { return member.first == "format"; });
+      std::erase_if(
+          all, [](const Json::Member& member) { return member.first == "format" || member.first == "quant_method"; });
     return;
   }
 }

@@ -150,6 +150,7 @@ TEST_CASE("checkpoint: a GGUF conversion is named as what it is") {
   const TempFolder folder;
   testing::write_file(folder / "clef-q4.gguf", "GGUF\x03");
   CHECK(contains(refusal(folder.path()), "clef-q4.gguf is a GGUF file, expected safetensors"));
+  CHECK(contains(refusal(folder / "clef-q4.gguf"), "clef-q4.gguf is a GGUF file, expected a folder"));
   testing::write_file(folder / "model.safetensors", "GGUF\x03");
   CHECK(contains(refusal(folder.path()), "model.safetensors is a GGUF file, expected safetensors"));
 }

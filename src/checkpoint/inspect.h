@@ -80,6 +80,12 @@ ReleaseSummary inspect_release(const std::filesystem::path& folder);
 /// @throws Error kCheckpoint if a size is missing or makes no sense
 std::uint64_t activation_bytes_per_token(const Json& config, const Json& head_config);
 
+/// Every tensor of a folder's safetensors files with its stored name, dtype and shape, under the module that it belongs
+/// to, and how that module is read and why: what a report of a bug needs. Of the data only the short JSON descriptions
+/// of quantised modules are shown. Files that cannot be read are named with what is wrong with them.
+/// @throws Error kCheckpoint if there is no such folder
+std::string dump_layout(const std::filesystem::path& folder);
+
 Json to_json(const ReleaseSummary& summary);
 
 /// For people: aligned columns, layers of the same form in one row.

@@ -23,8 +23,8 @@ constexpr std::string_view kParts[] = {
     "pre_quant_scale", "weight_scales", "scale", "w_scale", "qscale", "bias_correction", "output_bias", "out_bias",
     "calibrated_bias", "correction", "weight_qdata", "weight_int8", "qdata",
     // compressed-tensors, GPTQ, AWQ, MLX
-    "weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx", "weight_global_scale", "input_global_scale",
-    "qweight", "qzeros", "scales", "g_idx", "biases"};
+    "weight_packed", "weight_shape", "weight_zero_point", "input_zero_point", "weight_g_idx", "weight_global_scale",
+    "input_global_scale", "qweight", "qzeros", "scales", "g_idx", "biases"};
 
 const TensorView* find(const ModuleParts& parts, std::string_view part) {
   const auto it = parts.find(part);
@@ -47,6 +47,20 @@ std::optional<Json> read_json(const TensorView& view) {
   } catch (const Error&) {
   }
   return std::nullopt;
+}
+
+/// "weight is [2, 4] f8_e4m3".
+std::string describe(std::string_view part, const TensorView& view) {
+  return fmt::format("{} is {}", part.empty() ? "the tensor" : part, view.describe());
+}
+
+/// "; comfy_quant says {...}", as far as it is text of a readable length; or nothing.
+std::string describe_text(const ModuleParts& parts, std::string_view part) {
+  const TensorView* view = find(parts, part);
+  if (!view) return fmt::format("; no {}", part);
+  constexpr std::size_t kMostBytes = 300;
+  const std::optional<Json> json = view->num_bytes() <= kMostBytes ? read_json(*view) : std::nullopt;
+  return json ? fmt::format("; {} says {}", part, dump_json(*json)) : fmt::format("; {} is no readable JSON", part);
 }
 
 StorageFormat recognise_nf4(const ModuleParts& parts, const TensorView& state) {
@@ -140,41 +154,60 @@ ModulePart split_module(std::string_view tensor_name) {
 }
 
 StorageFormat recognise_format(const ModuleParts& parts) {
-  if (const TensorView* state = find(parts, kNf4State)) return recognise_nf4(parts, *state);
+  const auto because = [](StorageFormat format, std::string reason) {
+    format.reason = std::move(reason);
+    return format;
+  };
+  const auto unread = [&](std::string name, std::string reason) {
+    return because({.name = std::move(name), .is_quantized = true, .shape = {}, .problem = {}}, std::move(reason));
+  };
+  if (const TensorView* state = find(parts, kNf4State))
+    return because(recognise_nf4(parts, *state),
+                   fmt::format("there is a quant_state{}", describe_text(parts, kNf4State)));
   if (const auto it = parts.lower_bound(kQuantState); it != parts.end() && it->first.starts_with(kQuantState))
-    return {.name = it->first.substr(kQuantState.size()), .is_quantized = true, .shape = {}, .problem = {}};
-  if (const TensorView* packed = find(parts, "weight_packed")) return recognise_packed(*packed);
+    return unread(it->first.substr(kQuantState.size()), fmt::format("there is {}", it->first));
+  if (const TensorView* packed = find(parts, "weight_packed"))
+    return because(recognise_packed(*packed), describe("weight_packed", *packed));
   for (const std::string_view name : {"qweight", "weight_qdata", "weight_int8", "qdata"})
     if (const TensorView* codes = find(parts, name); codes && codes->dtype() == DType::kI8)
-      return recognise_int8(parts, *codes);
-  if (const TensorView* qweight = find(parts, "qweight")) return recognise_qweight(parts, *qweight);
+      return because(recognise_int8(parts, *codes), describe(name, *codes) + describe_text(parts, "comfy_quant"));
+  if (const TensorView* qweight = find(parts, "qweight")) {
+    const TensorView* scales = find(parts, "scales");
+    return because(recognise_qweight(parts, *qweight),
+                   describe("qweight", *qweight) + (scales ? ", " + describe("scales", *scales) : ", no scales"));
+  }
 
-  const TensorView* weight = find(parts, "weight");
-  if (!weight) weight = find(parts, "");
+  const bool is_module = parts.contains("weight");
+  const TensorView* weight = is_module ? find(parts, "weight") : find(parts, "");
   if (!weight) {
     const bool is_bias_alone = parts.size() == 1 && parts.contains("bias");
     return {.name = "?",
             .is_quantized = !is_bias_alone,
             .shape = {},
-            .problem = is_bias_alone ? "has a bias and no weight" : "has parts of a quantised weight and no weight"};
+            .problem = is_bias_alone ? "has a bias and no weight" : "has parts of a quantised weight and no weight",
+            .reason = "there is no weight"};
   }
+  const std::string reason = describe(is_module ? "weight" : "", *weight);
   switch (weight->dtype()) {
     case DType::kI8:
-      return recognise_int8(parts, *weight);
-    case DType::kF8E4M3:
-      return {.name = find(parts, "weight_scale_inv") ? "fp8-block" : "fp8",
-              .is_quantized = true,
-              .shape = shape_of(*weight),
-              .problem = {}};
+      return because(recognise_int8(parts, *weight), reason + describe_text(parts, "comfy_quant"));
+    case DType::kF8E4M3: {
+      const bool is_block = find(parts, "weight_scale_inv") != nullptr;
+      return because(
+          {.name = is_block ? "fp8-block" : "fp8", .is_quantized = true, .shape = shape_of(*weight), .problem = {}},
+          reason + (is_block ? "; there is a weight_scale_inv" : "; no weight_scale_inv"));
+    }
     case DType::kU32:
-      return {.name = "mlx-affine", .is_quantized = true, .shape = {}, .problem = {}};
+      return unread("mlx-affine", reason);
     case DType::kU8:
-      return {.name = "u8", .is_quantized = true, .shape = {}, .problem = "has packed codes and no quant_state"};
+      return because(
+          {.name = "u8", .is_quantized = true, .shape = {}, .problem = "has packed codes and no quant_state"}, reason);
     default:
-      return {.name = std::string(to_string(weight->dtype())),
-              .is_quantized = false,
-              .shape = shape_of(*weight),
-              .problem = {}};
+      return because({.name = std::string(to_string(weight->dtype())),
+                      .is_quantized = false,
+                      .shape = shape_of(*weight),
+                      .problem = {}},
+                     reason);
   }
 }
 

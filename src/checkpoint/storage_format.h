@@ -27,6 +27,7 @@ struct StorageFormat {
   bool is_quantized = false;
   std::vector<std::int64_t> shape;  ///< of the weight, unpacked; empty for a scalar or when it cannot be told
   std::string problem;              ///< what is wrong with the parts, or empty
+  std::string reason;               ///< what decided it: "weight is [256, 256] i8, comfy_quant says {...}"
 };
 
 /// Decided by the parts and their bytes alone; a module's name and the folder say nothing.

@@ -120,7 +120,9 @@ class CheckpointSource final : public WeightSource {
 
   LinearWeight fused_linear(const FusedName& fused, const std::string& name, std::int64_t out_features,
                             std::int64_t in_features) {
-    const std::optional<LinearWeight> linear = quantized_linear(fused.module);
+    auto found = fused_.find(fused.module);  // read once: it may be a copy
+    if (found == fused_.end()) found = fused_.emplace(fused.module, quantized_linear(fused.module)).first;
+    const std::optional<LinearWeight>& linear = found->second;
     if (!linear) fail(fused.module, "is a fused projection in plain weights, which no known release has");
     const std::int64_t num_rows = linear->out_features(), begin = fused.from_end * out_features;
     const std::int64_t first = fused.from_end == 0 ? 0 : num_rows - begin;
@@ -149,19 +151,36 @@ class CheckpointSource final : public WeightSource {
     return linear;
   }
 
+  static bool is_compressed_tensors(const Json& config) {
+    const Json* method = config.find("quant_method");
+    return method && method->is_string() && method->as_string() == "compressed-tensors";
+  }
+
+  static LinearWeight read_compressed_tensors(const Json& config, ModuleTensors& tensors) {
+    const Json* transforms = config.find("transform_config");
+    if (transforms && transforms->is_object() && !transforms->as_object().empty())
+      tensors.fail(
+          "has weights that config.json says are transformed (transform_config), which this version does not undo; use "
+          "a release without");
+    return read_int_quantized(tensors);
+  }
+
   LinearWeight read_quantized(const std::string& name, const StorageFormat& format, ModuleTensors& tensors) {
     if (format.name == "nf4") return read_nf4(tensors);
     if (format.name == "fp8" || format.name == "fp8-block") return read_fp8(tensors);
     if (format.name == "int8" || format.name == "int8-convrot") {
-      const LinearWeight linear = read_int8(tensors, checkpoint_->quantization(name));
+      const Json* config = checkpoint_->quantization(name);
+      if (config && !tensors.has("comfy_quant") && is_compressed_tensors(*config))
+        return read_compressed_tensors(*config, tensors);
+      const LinearWeight linear = read_int8(tensors, config);
       check_rotation(linear, tensors);
       return linear;
     }
     if (!format.problem.empty()) tensors.fail(format.problem);
     tensors.fail(
-        fmt::format("is stored as {}, which this version does not read; use a bf16, fp8, int8-convrot or nf4 "
+        fmt::format("is stored as {} ({}), which this version does not read; use a bf16, fp8, int8-convrot or nf4 "
                     "release",
-                    format.name));
+                    format.name, format.reason));
   }
 
   /// A release that says the wrong thing of its rotation would answer plausibly and wrongly. Three Linears of different
@@ -218,6 +237,7 @@ class CheckpointSource final : public WeightSource {
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
   std::unordered_set<std::int64_t> checked_widths_;
+  std::map<std::string, std::optional<LinearWeight>> fused_;
   std::map<std::string, std::int64_t> unread_rows_;  // of fused projections
 };
 

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <treble/error.h>
 
 #include <algorithm>
@@ -266,6 +267,52 @@ TEST_CASE("load_model: a format that is not read is refused with its name") {
   CHECK(contains(error, "int4-packed"));
 }
 
+TEST_CASE("load_model: GPTQ and AWQ releases are refused as what they are") {
+  const auto error_of = [](std::vector<std::int64_t> codes, std::vector<std::int64_t> scales) {
+    return load_error("model.safetensors", [&](auto& tensors) {
+      const auto bytes = [](const std::vector<std::int64_t>& shape, std::size_t size) {
+        return static_cast<std::size_t>(shape[0] * shape[1]) * size;
+      };
+      std::erase_if(tensors, [](const FileTensor& t) { return t.name == std::string(kUpProj) + ".weight"; });
+      tensors.push_back(zeros(std::string(kUpProj) + ".qweight", "I32", codes, bytes(codes, 4)));
+      tensors.push_back(zeros(std::string(kUpProj) + ".scales", "F16", scales, bytes(scales, 2)));
+    });
+  };
+  const std::string gptq = error_of({32, 256}, {2, 256}), awq = error_of({256, 32}, {2, 256});
+  CHECK(contains(gptq, "text.layers.1.mlp.up_proj\" is stored as int4-gptq (qweight is [32, 256] i32, scales is"));
+  CHECK(contains(awq, "is stored as int4-awq (qweight is [256, 32] i32"));
+}
+
+/// Puts a quantization_config into a copied release.
+void add_quantization_config(const TempFolder& folder, std::string_view quantization_config) {
+  std::string config = read_file(folder / "config.json");
+  config.insert(config.rfind('}'), fmt::format(R"(, "quantization_config": {})", quantization_config));
+  write_file(folder / "config.json", config);
+}
+
+TEST_CASE("load_model: int-quantized weights of compressed-tensors are read as bf16, unless they are transformed") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
+    weight.dtype = "I8";
+    weight.data.assign(256 * 256, '\x03');
+    FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
+    for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
+    tensors.push_back(std::move(scale));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("nothing that says whether"), Error);
+  add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "format": "int-quantized"})");
+  const Model model = load_model(folder.path(), *ops);
+  const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
+  CHECK(up.format == WeightFormat::kDense);
+  CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 6.0f);
+
+  add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "transform_config": {"R1": {}}})");
+  CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("transform_config"), Error);
+}
+
 constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
 
 /// Puts the gate and up projection of one layer into one module, gate first.
@@ -304,6 +351,37 @@ TEST_CASE("load_model: projections stored as one are the rows that they are made
   }
 }
 
+/// Lays rows of a fused tensor in turns: gate, up, gate, up.
+void interleave(FileTensor& tensor) {
+  const std::size_t num_rows = static_cast<std::size_t>(tensor.shape[0]) / 2;
+  const std::size_t row_bytes = tensor.data.size() / (2 * num_rows);
+  std::string data;
+  for (std::size_t i = 0; i < 2 * num_rows; ++i)
+    data += tensor.data.substr((i % 2 * num_rows + i / 2) * row_bytes, row_bytes);
+  tensor.data = data;
+  tensor.shape[0] /= 2;
+  tensor.shape.insert(tensor.shape.begin() + 1, 2);
+}
+
+TEST_CASE("load_model: gate and up projections whose rows lie in turns are the same two projections") {
+  const TempFolder folder, plain_folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  copy_micro_release(plain_folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    fuse_gate_up(tensors);
+    for (const char* part : {"weight", "weight_scale", "bias"})
+      interleave(find(tensors, std::string(kMlp) + "gate_up_proj." + part));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model paired = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
+  const MlpWeights &a = paired.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
+  for (const auto& [from_pairs, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
+    CHECK(have_equal_bytes(from_pairs->weight, alone->weight));
+    CHECK(have_equal_bytes(from_pairs->int8.row_scale, alone->int8.row_scale));
+    CHECK(have_equal_bytes(from_pairs->bias, alone->bias));
+  }
+}
+
 TEST_CASE("load_model: rows of a fused projection that belong to none are an error") {
   const std::string error = load_error(
       "model.safetensors",
@@ -337,6 +415,7 @@ TEST_CASE("load_model: without comfy_quant the file's header or config.json says
   };
   CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
   CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "compressed-tensors", "convrot": true})") == 256);
   CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
 }
 

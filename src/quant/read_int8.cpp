@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "quant/rotation.h"
 #include "tensor/element.h"
 
@@ -48,8 +49,27 @@ std::int64_t read_rotation_group(const ModuleTensors& tensors, const Json& confi
   return group;
 }
 
+/// Whether rows of two fused projections lie in turns, [rows, 2, ...], or one projection after the other.
+enum class RowOrder { kPlain, kPaired };
+
+/// A value a row, brought into the order of rows that a LinearWeight has.
+/// @param stored  as it is in the file: its shape says how it is ordered
+TensorView in_order(ModuleTensors& tensors, std::string_view name, const TensorView& stored, const TensorView& values,
+                    RowOrder order) {
+  if (order == RowOrder::kPlain) return values;
+  if (stored.rank() < 2 || stored.size(1) != 2)
+    tensors.fail(
+        fmt::format("has a {} of {} and a weight of [rows, 2, in_features], which does not say whose rows "
+                    "come first; store it as [rows, 2]",
+                    name, stored.describe()));
+  const std::int64_t num_rows = values.num_elements() / 2;
+  const TensorView out = tensors.allocate(DType::kF32, {2 * num_rows});
+  for (std::int64_t i = 0; i < 2 * num_rows; ++i) out.as<float>()[i % 2 * num_rows + i / 2] = values.as<float>()[i];
+  return out;
+}
+
 /// [out_features] f32, from a scale a row or one for all.
-TensorView read_row_scale(ModuleTensors& tensors, std::int64_t out_features) {
+TensorView read_row_scale(ModuleTensors& tensors, std::int64_t out_features, RowOrder order) {
   const TensorView stored =
       tensors.take_one_of({"weight_scale", "scale_weight", "weight_scales", "scale", "scales", "w_scale", "qscale"});
   if (!stored) tensors.fail("has int8 codes and no weight_scale; is the download complete?");
@@ -58,7 +78,7 @@ TensorView read_row_scale(ModuleTensors& tensors, std::int64_t out_features) {
   for (std::int64_t i = 0; i < values.num_elements(); ++i)
     if (!(values.as<float>()[i] > 0))
       tensors.fail(fmt::format("has {} in its weight_scale at {}; a scale is above 0", values.as<float>()[i], i));
-  if (!is_single || out_features == 1) return values;
+  if (!is_single || out_features == 1) return in_order(tensors, "weight_scale", stored, values, order);
   const TensorView all = tensors.allocate(DType::kF32, {out_features});
   std::fill_n(all.as<float>(), out_features, values.as<float>()[0]);
   return all;
@@ -73,12 +93,12 @@ bool are_zero(const TensorView& a) {
 }
 
 /// [out_features] f32 or empty. Two names that hold different biases could mean their sum or either: that is an error.
-TensorView read_bias(ModuleTensors& tensors, std::int64_t out_features) {
+TensorView read_bias(ModuleTensors& tensors, std::int64_t out_features, RowOrder order) {
   TensorView bias;
   for (const char* name : {"bias", "bias_correction", "output_bias", "out_bias", "calibrated_bias", "correction"}) {
     const TensorView stored = tensors.take_if(name);
     if (!stored) continue;
-    const TensorView values = tensors.floats(name, stored, out_features);
+    const TensorView values = in_order(tensors, name, stored, tensors.floats(name, stored, out_features), order);
     if (bias && !are_zero(bias) && !are_zero(values) && !are_equal(bias, values))
       tensors.fail(fmt::format("has a bias and a {} that differ; keep one of them", name));
     if (!bias || are_zero(bias)) bias = values;
@@ -86,12 +106,44 @@ TensorView read_bias(ModuleTensors& tensors, std::int64_t out_features) {
   return bias;
 }
 
-TensorView read_codes(ModuleTensors& tensors) {
+TensorView take_codes(ModuleTensors& tensors) {
   const TensorView codes = tensors.take_one_of({"weight", "qweight", "weight_qdata", "weight_int8", "qdata"});
   if (!codes) tensors.fail("has no weight; is the download complete?");
-  if (codes.dtype() != DType::kI8 || codes.rank() != 2)
+  if (codes.dtype() != DType::kI8 || codes.rank() < 2 || codes.rank() > 3 || codes.num_elements() == 0)
     tensors.fail(fmt::format("has a weight of {}, expected [out_features, in_features] i8", codes.describe()));
   return codes;
+}
+
+/// [K, N] as [N, K], in a copy.
+TensorView transposed(ModuleTensors& tensors, const TensorView& codes) {
+  const std::int64_t in_features = codes.size(0), out_features = codes.size(1);
+  if (in_features == out_features)
+    tensors.fail(
+        fmt::format("has a weight of {} that its description calls transposed, which cannot be checked where "
+                    "both sizes are equal; store it as [out_features, in_features]",
+                    codes.describe()));
+  const TensorView out = tensors.allocate(DType::kI8, {out_features, in_features});
+  constexpr std::int64_t kRowsPerTask = 64;
+  parallel_ranges(out_features, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = 0; k < in_features; ++k)
+      for (std::int64_t o = begin; o < end; ++o)
+        out.as<std::int8_t>()[o * in_features + k] = codes.as<std::int8_t>()[k * out_features + o];
+  });
+  return out;
+}
+
+/// [N, 2, K] as [2 N, K], the first projection's rows first, in a copy.
+TensorView unpaired(ModuleTensors& tensors, const TensorView& codes) {
+  if (codes.size(1) != 2)
+    tensors.fail(fmt::format("has a weight of {}, expected [out_features, in_features] or [rows, 2, in_features] i8",
+                             codes.describe()));
+  const std::int64_t num_rows = codes.size(0), in_features = codes.size(2);
+  const TensorView out = tensors.allocate(DType::kI8, {2 * num_rows, in_features});
+  for (std::int64_t row = 0; row < num_rows; ++row)
+    for (std::int64_t part = 0; part < 2; ++part)
+      std::copy_n(codes.as<std::int8_t>() + (2 * row + part) * in_features, in_features,
+                  out.as<std::int8_t>() + (part * num_rows + row) * in_features);
+  return out;
 }
 
 }  // namespace
@@ -99,19 +151,54 @@ TensorView read_codes(ModuleTensors& tensors) {
 LinearWeight read_int8(ModuleTensors& tensors, const Json* config) {
   LinearWeight linear;
   linear.format = WeightFormat::kInt8;
-  linear.weight = read_codes(tensors);
-  const std::int64_t out_features = linear.out_features(), in_features = linear.in_features();
-
+  const TensorView codes = take_codes(tensors);
   const TensorView description = tensors.take_if("comfy_quant");
   if (!description && !config)
     tensors.fail("has int8 codes and nothing that says whether they are rotated; expected comfy_quant");
-  linear.int8.rotation_group =
-      read_rotation_group(tensors, description ? tensors.json("comfy_quant", description) : *config, in_features);
-  linear.int8.row_scale = read_row_scale(tensors, out_features);
-  linear.bias = read_bias(tensors, out_features);
+  const Json fields = description ? tensors.json("comfy_quant", description) : *config;
+
+  const RowOrder order = codes.rank() == 3 ? RowOrder::kPaired : RowOrder::kPlain;
+  const bool is_transposed = flag(tensors, fields, "transposed");
+  if (is_transposed && order == RowOrder::kPaired)
+    tensors.fail(fmt::format("has a weight of {} that its description calls transposed, expected two dimensions",
+                             codes.describe()));
+  linear.weight = order == RowOrder::kPaired ? unpaired(tensors, codes)
+                  : is_transposed            ? transposed(tensors, codes)
+                                             : codes;
+  const std::int64_t out_features = linear.out_features(), in_features = linear.in_features();
+  linear.int8.rotation_group = read_rotation_group(tensors, fields, in_features);
+  linear.int8.row_scale = read_row_scale(tensors, out_features, order);
+  linear.bias = read_bias(tensors, out_features, order);
   if (const TensorView factor = tensors.take_if("pre_quant_scale"))
     linear.int8.input_factor = tensors.floats("pre_quant_scale", factor, in_features);
   tensors.take_one_of({"input_scale", "scale_input"});  // inputs get a scale of their own, a row each
+  tensors.check_all_taken();
+  return linear;
+}
+
+LinearWeight read_int_quantized(ModuleTensors& tensors) {
+  const TensorView codes = take_codes(tensors);
+  if (codes.rank() != 2)
+    tensors.fail(fmt::format("has a weight of {}, expected [out_features, in_features] i8", codes.describe()));
+  const std::int64_t out_features = codes.size(0), in_features = codes.size(1);
+  const TensorView row_scale = read_row_scale(tensors, out_features, RowOrder::kPlain);
+  if (const TensorView zero = tensors.take_if("weight_zero_point")) {
+    const auto* bytes = static_cast<const std::uint8_t*>(zero.data());
+    if (std::any_of(bytes, bytes + zero.num_bytes(), [](std::uint8_t byte) { return byte != 0; }))
+      tensors.fail("has a weight_zero_point that is not 0; only symmetric codes are read");
+  }
+
+  LinearWeight linear;
+  linear.weight = tensors.allocate(DType::kBF16, {out_features, in_features});
+  constexpr std::int64_t kRowsPerTask = 16;
+  parallel_ranges(out_features, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o)
+      for (std::int64_t i = o * in_features; i < (o + 1) * in_features; ++i)
+        linear.weight.as<bfloat16>()[i] =
+            to_bfloat16(static_cast<float>(codes.as<std::int8_t>()[i]) * row_scale.as<float>()[o]);
+  });
+  linear.bias = tensors.bias("bias", tensors.take_if("bias"), out_features);
+  for (const char* name : {"input_scale", "input_zero_point"}) tensors.take_if(name);
   tensors.check_all_taken();
   return linear;
 }

@@ -172,6 +172,118 @@ TEST_CASE("read_int8: a factor of the inputs is read, a fixed scale of theirs is
   CHECK(floats(read(module).int8.input_factor) == std::vector<float>(32, 1.5f));
 }
 
+/// A [2, 2, 4] weight of two fused projections whose rows lie in turns: first, second, first, second.
+Module paired() {
+  Module out;
+  out.put("weight", DType::kI8, {2, 2, 4}, std::string("\1\1\1\1\2\2\2\2\3\3\3\3\4\4\4\4", 16));
+  out.put_floats("weight_scale", {1, 2, 3, 4});
+  out.put("weight_scale", DType::kF32, {2, 2, 1}, out.bytes.at("weight_scale"));
+  out.put_floats("bias", {10, 20, 30, 40});
+  out.put("bias", DType::kF32, {2, 2}, out.bytes.at("bias"));
+  out.put("comfy_quant", DType::kU8, R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 4})");
+  return out;
+}
+
+TEST_CASE("read_int8: two projections whose rows lie in turns become one after the other, with scales and biases") {
+  Module module = paired();
+  const LinearWeight linear = read(module);
+  CHECK(linear.weight.describe() == "[4, 4] i8");
+  for (std::int64_t row = 0; row < 4; ++row)
+    CHECK(linear.weight.as<std::int8_t>()[row * 4 + row] ==
+          std::vector<int>{1, 3, 2, 4}[static_cast<std::size_t>(row)]);
+  CHECK(floats(linear.int8.row_scale) == std::vector<float>{1, 3, 2, 4});
+  CHECK(floats(linear.bias) == std::vector<float>{10, 30, 20, 40});
+  CHECK(linear.int8.rotation_group == 4);
+
+  Module one_scale = paired();
+  one_scale.put_floats("weight_scale", {0.5f});
+  CHECK(floats(read(one_scale).int8.row_scale) == std::vector<float>(4, 0.5f));
+}
+
+TEST_CASE("read_int8: scales of paired rows that do not say whose they are are refused, and so are other ranks") {
+  for (const char* name : {"weight_scale", "bias"}) {
+    Module module = paired();
+    module.put_floats(name, {1, 2, 3, 4});
+    CHECK(contains(error_of(module), std::string("has a ") + name + " of [4] f32"));
+  }
+  Module triples = paired();
+  triples.put("weight", DType::kI8, {1, 4, 4}, triples.bytes.at("weight"));
+  CHECK(contains(error_of(triples), "[1, 4, 4] i8"));
+  Module flat = paired();
+  flat.put("weight", DType::kI8, {16}, flat.bytes.at("weight"));
+  CHECK(contains(error_of(flat), "[16] i8"));
+  Module empty = paired();
+  empty.put("weight", DType::kI8, {0, 4}, "");
+  CHECK(contains(error_of(empty), "[0, 4] i8"));
+}
+
+TEST_CASE("read_int8: a weight is transposed only where its description says so and its sizes differ") {
+  Module module = rotated();
+  std::string columns;
+  for (char k = 0; k < 32; ++k) columns += {k, static_cast<char>(k + 40), static_cast<char>(k + 80)};
+  module.put("weight", DType::kI8, {32, 3}, columns);
+  module.put("comfy_quant", DType::kU8, R"({"convrot": true, "convrot_groupsize": 16, "transposed": true})");
+  const LinearWeight linear = read(module);
+  CHECK(linear.weight.describe() == "[3, 32] i8");
+  for (std::int64_t o = 0; o < 3; ++o)
+    for (std::int64_t k = 0; k < 32; ++k) CHECK(linear.weight.as<std::int8_t>()[o * 32 + k] == k + 40 * o);
+  CHECK(floats(linear.int8.row_scale) == std::vector<float>{0.5f, 0.25f, 2.0f});
+
+  module.put("comfy_quant", DType::kU8, kRotated);  // then its 32 rows lack scales
+  CHECK(error_of(module) != "no error");
+  Module square = rotated();
+  square.put("weight", DType::kI8, {16, 16}, std::string(256, '\1'));
+  square.put_floats("weight_scale", {1});
+  square.put("comfy_quant", DType::kU8, R"({"convrot": false, "transposed": true})");
+  CHECK(contains(error_of(square), "calls transposed"));
+  Module both = paired();
+  both.put("comfy_quant", DType::kU8, R"({"convrot": false, "transposed": true})");
+  CHECK(contains(error_of(both), "expected two dimensions"));
+}
+
+/// The bf16 numbers of a compressed-tensors module.
+std::vector<float> read_weights(Module& module) {
+  ModuleTensors tensors = module.tensors();
+  const LinearWeight linear = read_int_quantized(tensors);
+  CHECK(linear.format == WeightFormat::kDense);
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < linear.weight.num_elements(); ++i)
+    out.push_back(to_float(linear.weight.as<bfloat16>()[i]));
+  return out;
+}
+
+Module compressed() {
+  Module out;
+  out.put("weight", DType::kI8, {2, 3}, std::string("\1\2\x7f\xff\x80\0", 6));
+  out.put("weight_scale", DType::kBF16, {2, 1}, std::string("\x00\x3f\x80\x3f", 4));  // 0.5, 1
+  return out;
+}
+
+TEST_CASE("read_int_quantized: weights are codes times their row's scale, in bf16") {
+  Module module = compressed();
+  module.put_floats("input_scale", {3});
+  module.put("weight_zero_point", DType::kI8, {2, 1}, std::string(2, '\0'));
+  CHECK(read_weights(module) == std::vector<float>{0.5f, 1, 63.5f, -1, -128, 0});
+  module.put_floats("weight_scale", {1.0f / 3});
+  CHECK(read_weights(module)[0] == to_float(to_bfloat16(1.0f / 3)));
+}
+
+TEST_CASE("read_int_quantized: what is asymmetric, grouped, missing or unknown is refused") {
+  const auto error_with = [](const char* name, DType dtype, std::vector<std::int64_t> shape, const std::string& bytes) {
+    Module module = compressed();
+    module.put(name, dtype, std::move(shape), bytes);
+    return testing::error_of([&] { read_weights(module); });
+  };
+  CHECK(contains(error_with("weight_zero_point", DType::kI8, {2, 1}, std::string("\0\1", 2)), "weight_zero_point"));
+  CHECK(contains(error_with("weight_scale", DType::kBF16, {2, 3}, std::string(12, '\x3f')), "[2, 3] bf16"));
+  CHECK(contains(error_with("weight_scale", DType::kBF16, {2, 1}, std::string(4, '\0')), "a scale is above 0"));
+  CHECK(contains(error_with("weight", DType::kI8, {6}, std::string(6, '\1')), "[6] i8"));
+  CHECK(contains(error_with("weight_g_idx", DType::kI32, {3}, std::string(12, '\0')), "weight_g_idx"));
+  Module module = compressed();
+  module.erase("weight_scale");
+  CHECK(contains(testing::error_of([&] { read_weights(module); }), "weight_scale"));
+}
+
 TEST_CASE("read_int8: formats and products that are not implemented are refused") {
   for (const char* text : {R"({"format": "float8_e4m3fn"})", R"({"full_precision_matrix_mult": true})"}) {
     Module module = rotated();

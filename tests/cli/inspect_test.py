@@ -29,6 +29,22 @@ class Inspect(ProgramTest):
             result = self.run_treble("inspect", "--json", folder, status=4)
             self.assertFalse(json.loads(result.stdout)["is_complete"])
 
+    def test_layout_names_every_tensor_and_why_its_module_is_read_as_it_is(self):
+        lines = self.run_treble("inspect", "--dump-layout", RELEASE.parents[1] / "micro-int8/release").stdout
+        self.assertRegex(lines, r"\Atreble \d")
+        self.assertRegex(lines, r"(?m)^model\.safetensors: \d+ tensors")
+        self.assertRegex(lines, r"(?m)^text\.layers\.0\.mlp\.up_proj  int8-convrot: weight is \[256, 256\] i8; "
+                                r"comfy_quant says .*\"convrot_groupsize\":256")
+        self.assertRegex(lines, r"(?m)^    model\.language_model\.layers\.0\.mlp\.up_proj\.weight_scale  "
+                                r"\[256, 1\] f32  model\.safetensors$")
+        self.assertRegex(lines, r"(?m)^text\.norm  bf16: weight is \[256\] bf16$")
+        broken = self.copy_release(model__safetensors=b"GGUF")
+        result = self.run_treble("inspect", "--dump-layout", broken)
+        self.assertIn("is a GGUF file", result.stdout)
+        self.assertIn("head.hidden_norm", result.stdout)
+        self.check_refused(["inspect", "--dump-layout", self.folder / "none"], 4, "none")
+        self.check_refused(["inspect", "--dump-layout", "--json", RELEASE], 2, "--json")
+
     def test_errors(self):
         self.check_refused(["inspect", self.folder / "none"], 4, "none")
         self.check_refused(["inspect"], 2, "DIR is required", "treble help inspect")
