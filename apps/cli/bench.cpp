@@ -47,6 +47,24 @@ std::string format_ms(double ms) {
   return fmt::format("{:.{}f}", ms, ms < 100 ? 2 : 0);
 }
 
+/// A table for each run whose operations were measured.
+std::string print_profile(const BenchReport& report) {
+  std::string text;
+  for (const BenchRow& row : report.rows) {
+    if (row.ops.empty()) continue;
+    Columns table({{.title = row.name},
+                   {.title = "calls", .is_right = true},
+                   {.title = "ms a pass", .is_right = true, .is_bold = true},
+                   {.title = "share %", .is_right = true}});
+    double total = 0;
+    for (const OpTime& op : row.ops) total += op.ms;
+    for (const OpTime& op : row.ops)
+      table.add({op.name, std::to_string(op.calls), format_ms(op.ms), fmt::format("{:.1f}", 100 * op.ms / total)});
+    text += "\n" + table.print({.has_colour = is_terminal(STDOUT_FILENO)});
+  }
+  return text;
+}
+
 std::string print_report(const BenchReport& report) {
   Columns table({{.title = "run"},
                  {.title = "median ms", .is_right = true, .is_bold = true},
@@ -65,7 +83,7 @@ std::string print_report(const BenchReport& report) {
   return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n\n",
                      printable(report.model), report.device, format_bytes(report.weight_bytes),
                      format_bytes(report.activation_bytes), format_bytes(report.peak_resident_bytes)) +
-         table.print({.has_colour = is_terminal(STDOUT_FILENO)});
+         table.print({.has_colour = is_terminal(STDOUT_FILENO)}) + print_profile(report);
 }
 
 void show_step(const std::string& step) {
@@ -109,6 +127,7 @@ void add_bench(CLI::App& program) {
                            {{"bf16", Weights::kBf16}, {"int8-convrot", Weights::kInt8Convrot}, {"nf4", Weights::kNf4}},
                            "bf16                          (default: bf16)");
   add_device_options(command, options.engine);
+  command.add_flag("--profile", options.profile, "also print what each kind of operation takes");
   command.add_flag("--json", args->is_json, "as JSON instead of a table");
   command.callback([args] { run(*args); });
 }
