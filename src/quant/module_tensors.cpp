@@ -4,8 +4,8 @@
 #include <treble/error.h>
 
 #include <cmath>
-#include <cstddef>
 
+#include "quant/allocate.h"
 #include "tensor/element.h"
 
 namespace treble {
@@ -72,11 +72,7 @@ TensorView ModuleTensors::bias(std::string_view name, const TensorView& tensor, 
 }
 
 TensorView ModuleTensors::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
-  std::size_t num_bytes = size_of(dtype);
-  for (const std::int64_t size : shape) num_bytes *= static_cast<std::size_t>(size);
-  std::shared_ptr<std::byte[]> memory(new std::byte[num_bytes]);
-  storage_.push_back(memory);
-  return TensorView(memory.get(), dtype, shape);
+  return allocate_kept(dtype, shape, storage_);
 }
 
 void ModuleTensors::check_all_taken() const {

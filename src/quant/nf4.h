@@ -1,10 +1,34 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "tensor/tensor_view.h"
 
 namespace treble {
+
+/// The values of NF4's codes as the format publishes them: quantiles of the normal distribution.
+inline constexpr std::array<float, 16> kNf4Values = {-1.0f,
+                                                     -0.6961928009986877f,
+                                                     -0.5250730514526367f,
+                                                     -0.39491748809814453f,
+                                                     -0.28444138169288635f,
+                                                     -0.18477343022823334f,
+                                                     -0.09105003625154495f,
+                                                     0.0f,
+                                                     0.07958029955625534f,
+                                                     0.16093020141124725f,
+                                                     0.24611230194568634f,
+                                                     0.33791524171829224f,
+                                                     0.44070982933044434f,
+                                                     0.5626170039176941f,
+                                                     0.7229568362236023f,
+                                                     1.0f};
+
+/// Blocks of a size that `count` elements need; the last one may be short.
+inline std::int64_t num_blocks_of(std::int64_t count, std::int64_t block_size) {
+  return (count + block_size - 1) / block_size;
+}
 
 /// What turns the 4-bit codes of bitsandbytes into weights. Element e of the weight, flattened row by row, is the high
 /// half of byte e / 2 where e is even and the low half where it is odd. Its block is e / block_size: blocks run across

@@ -11,28 +11,6 @@ namespace {
 
 constexpr std::string_view kState = "weight.quant_state.bitsandbytes__nf4";
 
-// Quantiles of the normal distribution, as the format publishes them.
-constexpr float kCodeValues[16] = {-1.0f,
-                                   -0.6961928009986877f,
-                                   -0.5250730514526367f,
-                                   -0.39491748809814453f,
-                                   -0.28444138169288635f,
-                                   -0.18477343022823334f,
-                                   -0.09105003625154495f,
-                                   0.0f,
-                                   0.07958029955625534f,
-                                   0.16093020141124725f,
-                                   0.24611230194568634f,
-                                   0.33791524171829224f,
-                                   0.44070982933044434f,
-                                   0.5626170039176941f,
-                                   0.7229568362236023f,
-                                   1.0f};
-
-std::int64_t blocks_of(std::int64_t count, std::int64_t block_size) {
-  return (count + block_size - 1) / block_size;
-}
-
 /// Reads the fields of the quant_state.
 class State {
  public:
@@ -105,9 +83,9 @@ class State {
 /// Codes may be stored as any type: it is the bytes that count.
 TensorView read_codes(ModuleTensors& tensors, const Nf4& nf4) {
   const TensorView stored = tensors.take("weight");
-  const std::int64_t needed = blocks_of(nf4.out_features * nf4.in_features, 2);
+  const std::int64_t needed = num_blocks_of(nf4.out_features * nf4.in_features, 2);
   const auto unit = static_cast<std::int64_t>(size_of(stored.dtype()));
-  if (static_cast<std::int64_t>(stored.num_bytes()) != blocks_of(needed, unit) * unit)
+  if (static_cast<std::int64_t>(stored.num_bytes()) != num_blocks_of(needed, unit) * unit)
     tensors.fail(fmt::format("has {} bytes of codes, [{}, {}] needs {}", stored.num_bytes(), nf4.out_features,
                              nf4.in_features, needed));
   return TensorView(stored.data(), DType::kU8, {needed});
@@ -129,7 +107,7 @@ void read_nested(ModuleTensors& tensors, const State& state, std::int64_t num_bl
   nf4.absmax = nf4.absmax.reshape({num_blocks});
   nf4.nested_values = tensors.floats("weight.nested_quant_map", tensors.take("weight.nested_quant_map"), 256);
   nf4.nested_absmax = tensors.floats("weight.nested_absmax", tensors.take("weight.nested_absmax"),
-                                     blocks_of(num_blocks, nf4.nested_block_size));
+                                     num_blocks_of(num_blocks, nf4.nested_block_size));
   check_not_negative(tensors, "weight.nested_absmax", nf4.nested_absmax);
 }
 
@@ -149,10 +127,12 @@ LinearWeight read_nf4(ModuleTensors& tensors) {
 
   nf4.code_values = tensors.floats("weight.quant_map", tensors.take("weight.quant_map"), 16);
   for (int code = 0; code < 16; ++code)
-    if (const float value = nf4.code_values.as<float>()[code]; std::abs(value - kCodeValues[code]) > 1e-6f)
-      tensors.fail(fmt::format("has {} in its weight.quant_map at {}, NF4 has {}", value, code, kCodeValues[code]));
+    if (const float value = nf4.code_values.as<float>()[code];
+        std::abs(value - kNf4Values[static_cast<std::size_t>(code)]) > 1e-6f)
+      tensors.fail(fmt::format("has {} in its weight.quant_map at {}, NF4 has {}", value, code,
+                               kNf4Values[static_cast<std::size_t>(code)]));
 
-  const std::int64_t num_blocks = blocks_of(nf4.out_features * nf4.in_features, nf4.block_size);
+  const std::int64_t num_blocks = num_blocks_of(nf4.out_features * nf4.in_features, nf4.block_size);
   nf4.absmax = tensors.take("weight.absmax");
   if (state.has("nested_blocksize")) {
     read_nested(tensors, state, num_blocks, nf4);

@@ -35,4 +35,13 @@ inline float element(const TensorView& view, std::int64_t index) {
   }
 }
 
+/// Elements [first, first + count) of such a tensor, widened to fp32.
+inline void widen(const TensorView& view, std::int64_t first, std::int64_t count, float* out) {
+  if (view.dtype() != DType::kBF16) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = element(view, first + i);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) out[i] = to_float(read_unaligned<bfloat16>(view.data(), first + i));
+}
+
 }  // namespace treble
