@@ -30,11 +30,8 @@ const CommandText kText = {
     .example = "bench --synthetic 0.8b --tokens 298,1502",
 };
 
-enum class Weights { kBf16, kInt8Convrot, kNf4 };
-
 struct BenchArguments {
   BenchOptions options;
-  Weights weights = Weights::kBf16;
   bool is_json = false;
 };
 
@@ -91,9 +88,6 @@ void show_step(const std::string& step) {
 }
 
 void run(const BenchArguments& args) {
-  if (args.weights != Weights::kBf16) {
-    throw Error(ErrorCode::kArgument, "bench: this version computes with bf16 weights only; leave --weights out");
-  }
   const BenchReport report = run_bench(args.options, show_step);
   File::standard_output().write(args.is_json ? dump_json_pretty(to_json(report)) + "\n" : print_report(report));
 }
@@ -123,9 +117,6 @@ void add_bench(CLI::App& program) {
       ->type_name("FILE")
       ->excludes(tokens);
   command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
-  add_word_option<Weights>(command, "--weights", "FORMAT", args->weights,
-                           {{"bf16", Weights::kBf16}, {"int8-convrot", Weights::kInt8Convrot}, {"nf4", Weights::kNf4}},
-                           "bf16                          (default: bf16)");
   add_device_options(command, options.engine);
   command.add_flag("--profile", options.profile, "also print what each kind of operation takes");
   command.add_flag("--json", args->is_json, "as JSON instead of a table");

@@ -203,8 +203,8 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     profile = profiled.get();
     ops = std::move(profiled);
   }
-  Model model =
-      is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops) : load_model(options.model, *ops);
+  Model model = is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops, options.engine.weights)
+                             : load_model(options.model, *ops, options.engine.weights);
   report.weight_bytes = model.weight_bytes;
   Pipeline pipeline(std::move(ops), std::move(model), num_threads);
 
