@@ -10,5 +10,6 @@ void add_encode(CLI::App& program);
 void add_inspect(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_eval(CLI::App& program);
+void add_quantize(CLI::App& program);
 
 }  // namespace treble::cli

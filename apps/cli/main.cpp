@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   add_inspect(program);
   add_bench(program);
   add_eval(program);
+  add_quantize(program);
   add_help(program);
 
   if (argc < 2) {

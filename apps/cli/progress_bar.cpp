@@ -25,7 +25,7 @@ std::string format_duration(double seconds) {
 
 std::string format_progress(const Progress& progress) {
   const double per_s = progress.elapsed_s > 0 ? static_cast<double>(progress.answered) / progress.elapsed_s : 0;
-  std::string text = fmt::format("{} answered  {:.1f}/s", progress.answered, per_s);
+  std::string text = fmt::format("{} {}  {:.1f}/s", progress.answered, progress.unit, per_s);
   if (progress.total_bytes == 0) return text;
 
   const std::uint64_t done = std::min(progress.done_bytes, progress.total_bytes);  // the file may still grow
@@ -39,8 +39,9 @@ std::string format_progress(const Progress& progress) {
   return text;
 }
 
-ProgressBar::ProgressBar(bool is_wanted, std::uint64_t begin_bytes, std::uint64_t total_bytes)
+ProgressBar::ProgressBar(bool is_wanted, std::uint64_t begin_bytes, std::uint64_t total_bytes, const std::string& unit)
     : is_shown_(is_wanted && is_terminal(STDERR_FILENO)) {
+  progress_.unit = unit;
   progress_.begin_bytes = begin_bytes;
   progress_.total_bytes = total_bytes;
 }

@@ -8,7 +8,8 @@ namespace treble::cli {
 
 /// How far a run over a file has come.
 struct Progress {
-  std::int64_t answered = 0;  ///< lines, by this run
+  std::int64_t answered = 0;  ///< lines, by this run; or what `unit` says
+  std::string unit = "answered";
   double elapsed_s = 0;
   std::uint64_t begin_bytes = 0;  ///< where this run began
   std::uint64_t done_bytes = 0;
@@ -22,7 +23,9 @@ std::string format_progress(const Progress& progress);
 class ProgressBar {
  public:
   /// @param is_wanted  false: never drawn
-  ProgressBar(bool is_wanted, std::uint64_t begin_bytes, std::uint64_t total_bytes);
+  /// @param unit  what is counted
+  ProgressBar(bool is_wanted, std::uint64_t begin_bytes, std::uint64_t total_bytes,
+              const std::string& unit = "answered");
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

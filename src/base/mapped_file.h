@@ -24,6 +24,10 @@ class MappedFile {
   std::size_t num_bytes_ = 0;
 };
 
+/// Lets go of the memory behind some bytes of a mapped file. They are read from the file again when they are needed, so
+/// a program that walks through a large file holds only where it is.
+void drop_resident_pages(const void* data, std::size_t num_bytes);
+
 /// A whole small file as text. @throws Error kCheckpoint, naming the file
 std::string read_text_file(const std::filesystem::path& path);
 

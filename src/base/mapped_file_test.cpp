@@ -75,6 +75,17 @@ TEST_CASE("mapped_file: an empty file has no bytes") {
   CHECK(MappedFile().bytes().empty());
 }
 
+TEST_CASE("mapped_file: bytes whose memory was let go are read again") {
+  const TemporaryFolder folder;
+  std::string content(50000, 'a');
+  content[30000] = 'b';
+  const MappedFile file(folder.write("large", content));
+  CHECK(text_of(file) == content);
+  drop_resident_pages(file.bytes().data() + 1, 49998);
+  drop_resident_pages(file.bytes().data() + 5, 1);  // less than a page: nothing to let go
+  CHECK(text_of(file) == content);
+}
+
 TEST_CASE("mapped_file: what is not there or no regular file is named in the error") {
   const TemporaryFolder folder;
   check_refused(folder.path() / "absent", "cannot be opened: No such file or directory");

@@ -36,6 +36,8 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }
   /// In file order: shards by name, tensors by place, the head last.
   const std::vector<Entry>& entries() const { return entries_; }
+  /// The files themselves, with all that they hold: shards by name, the head's last.
+  const std::vector<SafetensorsFile>& files() const { return files_; }
   /// nullptr if there is none of that name.
   const Entry* find(std::string_view name) const;
   /// How a module is quantised by what stands outside of its tensors: in a file's header (`_quantization_metadata`), or

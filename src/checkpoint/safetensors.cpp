@@ -193,6 +193,10 @@ class HeaderReader {
 
 }  // namespace
 
+std::string_view safetensors_dtype(DType dtype) {
+  return std::ranges::find(kDTypes, dtype, &std::pair<std::string_view, DType>::second)->first;
+}
+
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(path) {
   const HeaderReader reader(path_, file_.bytes());
   const std::string_view header = reader.header();

@@ -4,12 +4,16 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mapped_file.h"
 #include "tensor/tensor_view.h"
 
 namespace treble {
+
+/// A dtype as the format spells it: "BF16", "F8_E4M3".
+std::string_view safetensors_dtype(DType dtype);
 
 /// One safetensors file, mapped. Format: 8 bytes little-endian header length n, n bytes of JSON
 /// {name: {dtype, shape, data_offsets}}, then the data, offsets counted from the header's end.

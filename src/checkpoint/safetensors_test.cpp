@@ -84,7 +84,7 @@ TEST_CASE("safetensors: every dtype that a release can hold is read") {
   const TempFolder folder;
   for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI64,
                             DType::kI32, DType::kU32, DType::kI16, DType::kI8, DType::kU8, DType::kBool}) {
-    const std::string name = testing::file_dtype(dtype);
+    const std::string name(safetensors_dtype(dtype));
     CAPTURE(name);
     testing::write_safetensors(folder / "a.safetensors", {testing::zeros("a", name, {3}, 3 * size_of(dtype))});
     CHECK(SafetensorsFile(folder / "a.safetensors").tensors()[0].view.dtype() == dtype);

@@ -4,7 +4,7 @@ import subprocess
 
 from program import TREBLE, ProgramTest, main
 
-COMMANDS = ("answer", "encode", "inspect", "bench", "eval")
+COMMANDS = ("answer", "encode", "inspect", "bench", "eval", "quantize")
 
 
 class Help(ProgramTest):

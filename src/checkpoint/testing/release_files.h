@@ -89,19 +89,13 @@ inline void write_safetensors(const std::filesystem::path& path, const std::vect
   write_file(path, safetensors_bytes(dump_json(header), data));
 }
 
-inline std::string file_dtype(DType dtype) {
-  std::string name(to_string(dtype));
-  for (char& c : name) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return name;
-}
-
 inline std::vector<FileTensor> read_safetensors(const std::filesystem::path& path) {
   std::vector<FileTensor> out;
   const SafetensorsFile file(path);
   for (const SafetensorsFile::Tensor& tensor : file.tensors()) {
     FileTensor& copy = out.emplace_back();
     copy.name = tensor.name;
-    copy.dtype = file_dtype(tensor.view.dtype());
+    copy.dtype = safetensors_dtype(tensor.view.dtype());
     for (int dim = 0; dim < tensor.view.rank(); ++dim) copy.shape.push_back(tensor.view.size(dim));
     copy.data.assign(static_cast<const char*>(tensor.view.data()), tensor.view.num_bytes());
   }
