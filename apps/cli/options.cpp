@@ -14,8 +14,7 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
                                      {"int8-convrot", WeightConversion::kInt8Convrot},
                                      {"int8", WeightConversion::kInt8},
                                      {"nf4", WeightConversion::kNf4}},
-                                    "quantise a bf16 release while it loads: int8-convrot, int8 or nf4  (default: as "
-                                    "stored)");
+                                    "int8-convrot, int8 or nf4: quantise while loading  (default: as-stored)");
   add_word_option<Int8Activations>(command, "--int8-activations", "MODE", options.int8_activations,
                                    {{"precise", Int8Activations::kPrecise},
                                     {"comfy-fused", Int8Activations::kComfyFused},

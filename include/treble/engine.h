@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace treble {
@@ -28,6 +29,9 @@ enum class WeightConversion {
   kInt8,         ///< the same without rotation
   kNf4,          ///< 4-bit codes with double quantisation
 };
+
+/// "as stored", "int8-convrot", "int8", "nf4".
+std::string_view to_string(WeightConversion conversion);
 
 struct EngineOptions {
   std::string device = "cpu";

@@ -192,6 +192,8 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   BenchReport report;
   report.model = is_synthetic ? options.synthetic + " synthetic" : options.model.lexically_normal().string();
 
+  if (options.engine.weights != WeightConversion::kNone)
+    report.model += fmt::format(", weights as {}", to_string(options.engine.weights));
   report_step(is_synthetic ? "making weights" : "loading weights");
   const int num_threads = resolve_threads(options.engine.num_threads);
   std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/mapped_file.h"
 #include "base/parallel.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
@@ -71,7 +72,8 @@ class CheckpointSource final : public WeightSource {
   }
 
   void release(const TensorView& tensor) override {
-    std::erase_if(copies_, [&](const auto& copy) { return copy.get() == tensor.data(); });
+    const auto num_copies = std::erase_if(copies_, [&](const auto& copy) { return copy.get() == tensor.data(); });
+    if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
 
   /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused

@@ -44,6 +44,10 @@ TensorView widened(const TensorView& values, std::vector<std::shared_ptr<const v
 
 }  // namespace
 
+std::string_view to_string(WeightConversion conversion) {
+  return conversion == WeightConversion::kNone ? "as stored" : to_string(format_of(conversion));
+}
+
 LinearWeight QuantizingSource::linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                                       bool has_bias) {
   const LinearWeight plain = plain_.linear(name, out_features, in_features, has_bias);
