@@ -52,10 +52,12 @@ run() {
   cd "$(dirname "${BASH_SOURCE[0]}")"
   export LD_LIBRARY_PATH=$PWD/lib
   lscpu | grep -E '^(Model name|CPU\(s\)|Thread|Core|Socket|L[123])' || true
-  echo "flags: $(grep -m1 -oE '\b(avx512_vnni|avx512_bf16|amx_(tile|int8|bf16))\b' /proc/cpuinfo | sort -u | xargs || true)"
+  grep -m1 '^flags' /proc/cpuinfo | grep -oE '\b(avx512_(vnni|bf16)|amx_(tile|int8|bf16))\b' | sort -u | xargs || true
   # The tests know the folder of their data as it was where they were built.
   path=$(cat data.path)
-  if [[ ! -e $path ]]; then mkdir -p "$(dirname "$path")" && ln -s "$PWD/data" "$path"; fi || echo "no $path: the golden tests fail"
+  if [[ ! -e $path ]]; then
+    { mkdir -p "$(dirname "$path")" && ln -s "$PWD/data" "$path"; } || echo "no $path: the golden tests fail"
+  fi
 
   echo "== tests"
   for test in cpu quant op golden; do

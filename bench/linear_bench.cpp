@@ -51,7 +51,9 @@ class Bench {
  public:
   Bench(DType activation_dtype, cpu::Int8Blocks int8_blocks, int num_runs, int num_threads)
       : ops_(activation_dtype, Int8Activations::kPrecise, int8_blocks),
-        num_runs_(num_runs), num_threads_(num_threads), thread_count_(num_threads) {}
+        num_runs_(num_runs),
+        num_threads_(num_threads),
+        thread_count_(num_threads) {}
 
   void run(const Layer& layer) {
     const Workspace::Scope scope(memory_);
