@@ -1,10 +1,11 @@
 // How fast Linears are, at the sizes of the models' layers, beside oneDNN's sgemm on weights that lie in fp32 already,
 // and how fast those of the quantised formats are beside the plain ones.
 //
-//   treble_linear_bench [f32|bf16] [RUNS] [THREADS] [LAYERS]    median, fastest and slowest of the runs
-//                                                               (default: bf16, 7, all threads, all layers)
+//   treble_linear_bench [f32|bf16] [RUNS] [THREADS] [LAYERS] [INT8]   median, fastest and slowest of the runs
+//                                                                     (default: bf16, 7, all threads, all layers, the
+//                                                                     fastest products of 8-bit codes)
 //
-// LAYERS is a part of their names: "0.8b".
+// LAYERS is a part of their names: "0.8b". INT8 is none, VNNI or AMX.
 //
 // Runs of both take turns, so that a busy machine slows both down. One thread is measured in processor time, which
 // other programs do not count in; more in wall time.
@@ -48,8 +49,11 @@ using Timing = std::vector<double>;
 
 class Bench {
  public:
-  Bench(DType activation_dtype, int num_runs, int num_threads)
-      : ops_(activation_dtype), num_runs_(num_runs), num_threads_(num_threads), thread_count_(num_threads) {}
+  Bench(DType activation_dtype, cpu::Int8Blocks int8_blocks, int num_runs, int num_threads)
+      : ops_(activation_dtype, Int8Activations::kPrecise, int8_blocks),
+        num_runs_(num_runs),
+        num_threads_(num_threads),
+        thread_count_(num_threads) {}
 
   void run(const Layer& layer) {
     const Workspace::Scope scope(memory_);
@@ -221,13 +225,29 @@ class Bench {
 }  // namespace
 }  // namespace treble
 
+namespace {
+
+/// The way of that name, or the fastest for none; exits if this processor does not have it.
+treble::cpu::Int8Blocks int8_blocks_of(std::string_view name) {
+  using treble::cpu::Int8Blocks;
+  if (name.empty()) return treble::cpu::best_int8_blocks();
+  for (const Int8Blocks blocks : {Int8Blocks::kNone, Int8Blocks::kVnni, Int8Blocks::kAmx})
+    if (to_string(blocks) == name && is_supported(blocks)) return blocks;
+  std::fprintf(stderr, "treble_linear_bench: no %s on this processor\n", std::string(name).c_str());
+  std::exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const auto dtype = argc > 1 && std::string_view(argv[1]) == "f32" ? treble::DType::kF32 : treble::DType::kBF16;
   const int num_runs = argc > 2 ? std::max(std::atoi(argv[2]), 1) : 7;
   const int num_threads = argc > 3 ? std::max(std::atoi(argv[3]), 1) : treble::available_threads();
-  std::printf("%s, activations %s, %d threads, median of %d runs\n", treble::cpu::CpuOps(dtype).name().c_str(),
+  const auto int8_blocks = int8_blocks_of(argc > 5 ? argv[5] : "");
+  const treble::cpu::CpuOps ops(dtype, treble::Int8Activations::kPrecise, int8_blocks);
+  std::printf("%s, activations %s, %d threads, median of %d runs\n", ops.name().c_str(),
               std::string(treble::to_string(dtype)).c_str(), num_threads, num_runs);
-  treble::Bench bench(dtype, num_runs, num_threads);
+  treble::Bench bench(dtype, int8_blocks, num_runs, num_threads);
   const std::string_view wanted = argc > 4 ? argv[4] : "";
   for (const treble::Layer& layer : treble::kLayers) {
     if (std::string_view(layer.name).find(wanted) != std::string_view::npos) bench.run(layer);

@@ -30,11 +30,8 @@ const CommandText kText = {
     .example = "bench --synthetic 0.8b --tokens 298,1502",
 };
 
-enum class Weights { kBf16, kInt8Convrot, kNf4 };
-
 struct BenchArguments {
   BenchOptions options;
-  Weights weights = Weights::kBf16;
   bool is_json = false;
 };
 
@@ -45,6 +42,24 @@ std::string format_bytes(std::size_t bytes) {
 
 std::string format_ms(double ms) {
   return fmt::format("{:.{}f}", ms, ms < 100 ? 2 : 0);
+}
+
+/// A table for each run whose operations were measured.
+std::string print_profile(const BenchReport& report) {
+  std::string text;
+  for (const BenchRow& row : report.rows) {
+    if (row.ops.empty()) continue;
+    Columns table({{.title = row.name},
+                   {.title = "calls", .is_right = true},
+                   {.title = "ms a pass", .is_right = true, .is_bold = true},
+                   {.title = "share %", .is_right = true}});
+    double total = 0;
+    for (const OpTime& op : row.ops) total += op.ms;
+    for (const OpTime& op : row.ops)
+      table.add({op.name, std::to_string(op.calls), format_ms(op.ms), fmt::format("{:.1f}", 100 * op.ms / total)});
+    text += "\n" + table.print({.has_colour = is_terminal(STDOUT_FILENO)});
+  }
+  return text;
 }
 
 std::string print_report(const BenchReport& report) {
@@ -65,7 +80,7 @@ std::string print_report(const BenchReport& report) {
   return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n\n",
                      printable(report.model), report.device, format_bytes(report.weight_bytes),
                      format_bytes(report.activation_bytes), format_bytes(report.peak_resident_bytes)) +
-         table.print({.has_colour = is_terminal(STDOUT_FILENO)});
+         table.print({.has_colour = is_terminal(STDOUT_FILENO)}) + print_profile(report);
 }
 
 void show_step(const std::string& step) {
@@ -73,9 +88,6 @@ void show_step(const std::string& step) {
 }
 
 void run(const BenchArguments& args) {
-  if (args.weights != Weights::kBf16) {
-    throw Error(ErrorCode::kArgument, "bench: this version computes with bf16 weights only; leave --weights out");
-  }
   const BenchReport report = run_bench(args.options, show_step);
   File::standard_output().write(args.is_json ? dump_json_pretty(to_json(report)) + "\n" : print_report(report));
 }
@@ -105,10 +117,8 @@ void add_bench(CLI::App& program) {
       ->type_name("FILE")
       ->excludes(tokens);
   command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
-  add_word_option<Weights>(command, "--weights", "FORMAT", args->weights,
-                           {{"bf16", Weights::kBf16}, {"int8-convrot", Weights::kInt8Convrot}, {"nf4", Weights::kNf4}},
-                           "bf16                          (default: bf16)");
   add_device_options(command, options.engine);
+  command.add_flag("--profile", options.profile, "also print what each kind of operation takes");
   command.add_flag("--json", args->is_json, "as JSON instead of a table");
   command.callback([args] { run(*args); });
 }

@@ -35,7 +35,9 @@ const CommandText kText = {
         "but the\n"
         "request optional, or a plain request. Labels add accuracy, Brier, ECE and McNemar's test. The noise floor is "
         "the\n"
-        "reference against itself, with other activations and with several records a pass. Without --model, only the\n"
+        "reference against itself, with other activations and with several records a pass. --weights quantises the "
+        "models,\n"
+        "or without --model the reference itself for a run beside it as it is stored; without either, only the\n"
         "reference is measured. Records with images or videos are counted and left out. docs/quality.md has the "
         "formulas.\n",
     .example = "eval --reference clef-flash --model clef-flash-int8 records.jsonl --report eval.html",

@@ -9,6 +9,12 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
   add_word_option<Precision>(command, "--precision", "TYPE", options.precision,
                              {{"f32", Precision::kF32}, {"bf16", Precision::kBf16}},
                              "activations in f32 or bf16    (default: f32)");
+  add_word_option<WeightConversion>(command, "--weights", "FORMAT", options.weights,
+                                    {{"as-stored", WeightConversion::kNone},
+                                     {"int8-convrot", WeightConversion::kInt8Convrot},
+                                     {"int8", WeightConversion::kInt8},
+                                     {"nf4", WeightConversion::kNf4}},
+                                    "int8-convrot, int8 or nf4: quantise while loading  (default: as-stored)");
   add_word_option<Int8Activations>(command, "--int8-activations", "MODE", options.int8_activations,
                                    {{"precise", Int8Activations::kPrecise},
                                     {"comfy-fused", Int8Activations::kComfyFused},

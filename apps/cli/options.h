@@ -25,7 +25,7 @@ CLI::Option* add_word_option(CLI::App& command, const std::string& name, const s
       ->check(CLI::IsMember(names).description(""));
 }
 
-/// --device, --threads, --precision and --int8-activations.
+/// --device, --threads, --precision, --weights and --int8-activations.
 void add_device_options(CLI::App& command, EngineOptions& options);
 
 /// --max-tokens and --truncate-state.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace treble {
@@ -19,10 +20,24 @@ enum class Precision {
   kBf16,  ///< the reference's own roundings
 };
 
+/// What a release's plain weights become while it is loaded. Which Linears are quantised, and how, is as in releases of
+/// that format; the rotation's group is 256, or the largest power of four that divides a Linear's inputs if 256 does
+/// not.
+enum class WeightConversion {
+  kNone,         ///< they stay as they are stored
+  kInt8Convrot,  ///< 8-bit codes of rotated rows
+  kInt8,         ///< the same without rotation
+  kNf4,          ///< 4-bit codes with double quantisation
+};
+
+/// "as stored", "int8-convrot", "int8", "nf4".
+std::string_view to_string(WeightConversion conversion);
+
 struct EngineOptions {
   std::string device = "cpu";
   Precision precision = Precision::kF32;
-  Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 releases
+  WeightConversion weights = WeightConversion::kNone;            ///< for releases in bf16, f16 or f32
+  Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 Linears
   int num_threads = 0;                                           ///< 0: as many as this process may use
   std::int64_t max_tokens = 65536;  ///< longer records are refused; the model's own limit counts if it is lower
   bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
@@ -46,7 +61,8 @@ struct Timings {
 class Engine {
  public:
   /// Opens a release folder: config.json, *.safetensors, joint_head.safetensors, tokenizer.json.
-  /// @throws Error kCheckpoint naming the file and the tensor; kDevice; kArgument
+  /// @throws Error kCheckpoint naming the file and the tensor; kDevice; kArgument: `weights` and the release is
+  ///         quantised already
   explicit Engine(const std::filesystem::path& folder, const EngineOptions& options = {});
   ~Engine();
   Engine(Engine&&) noexcept;

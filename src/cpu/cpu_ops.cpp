@@ -30,8 +30,8 @@ std::string_view instruction_set() {
 
 }  // namespace
 
-CpuOps::CpuOps(DType activation_dtype, Int8Activations int8_activations)
-    : activation_dtype_(activation_dtype), int8_activations_(int8_activations) {
+CpuOps::CpuOps(DType activation_dtype, Int8Activations int8_activations, Int8Blocks int8_blocks)
+    : activation_dtype_(activation_dtype), int8_activations_(int8_activations), int8_blocks_(int8_blocks) {
   if (activation_dtype != DType::kF32 && activation_dtype != DType::kBF16) {
     throw Error(ErrorCode::kArgument,
                 fmt::format("cpu: activations in {}, expected f32 or bf16", to_string(activation_dtype)));
@@ -42,7 +42,10 @@ CpuOps::CpuOps(DType activation_dtype, Int8Activations int8_activations)
 CpuOps::~CpuOps() = default;
 
 std::string CpuOps::name() const {
-  return fmt::format("cpu ({}{})", instruction_set(), onednn_bf16_ ? ", bf16 products" : "");
+  std::string name = fmt::format("cpu ({}", instruction_set());
+  if (onednn_bf16_) name += ", bf16 products";
+  if (int8_blocks_ != Int8Blocks::kNone) name += fmt::format(", int8 products by {}", to_string(int8_blocks_));
+  return name + ")";
 }
 
 void CpuOps::download(const TensorView& source, void* host) {

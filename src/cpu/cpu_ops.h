@@ -7,19 +7,23 @@
 #include <vector>
 
 #include "cpu/choose_linear.h"
+#include "cpu/int8_blocks.h"
 #include "ops/ops.h"
 
 namespace treble::cpu {
 
 class OnednnBf16;
 
-/// Ops on this machine's processor. Vector code is chosen at run time: SSE4, AVX2 or AVX-512.
+/// Ops on this machine's processor. Vector code is chosen at run time: SSE4, AVX2 or AVX-512, with the products of
+/// bf16 and of 8-bit codes that the processor has.
 /// Weights are read where they lie, and widened in registers.
 class CpuOps final : public Ops {
  public:
   /// @param activation_dtype  f32, or bf16 with the reference's roundings
   /// @param int8_activations  how INT8 Linears quantise their inputs
-  explicit CpuOps(DType activation_dtype, Int8Activations int8_activations = Int8Activations::kPrecise);
+  /// @param int8_blocks       one that is_supported()
+  explicit CpuOps(DType activation_dtype, Int8Activations int8_activations = Int8Activations::kPrecise,
+                  Int8Blocks int8_blocks = best_int8_blocks());
   ~CpuOps() override;
 
   std::string name() const override;
@@ -53,9 +57,12 @@ class CpuOps final : public Ops {
   /// The codes that these Linears read; what the producer did not write is made in scratch memory.
   std::vector<QuantizedInput> quantized_forms(const LinearInput& input, std::span<const LinearWeight* const> weights);
   void swiglu_onednn_bf16(const LinearSwiglu& args);
+  void linear_int8_blocks(std::span<const Linear::Output* const> outputs, std::span<const QuantizedInput> forms);
+  void swiglu_int8_blocks(const LinearSwiglu& args);
 
   DType activation_dtype_;
   Int8Activations int8_activations_;
+  Int8Blocks int8_blocks_;
   Workspace scratch_{host_memory()};         // packed tokens and tiles inside one operation
   std::unique_ptr<OnednnBf16> onednn_bf16_;  // null when the processor has no bf16 products
 };

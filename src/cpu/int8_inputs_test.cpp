@@ -101,6 +101,23 @@ TEST_CASE("int8 inputs: the rotation has the bits of its definition's order, for
   });
 }
 
+TEST_CASE("int8 inputs: a quotient of exactly a half goes to the even code, and its neighbours to their own side") {
+  for_each_instruction_set([] {
+    std::vector<float> x(3 * 256 + 7, 0.0f);  // whole groups of vectors, and a tail
+    x[0] = 127;                               // so that the scale is one
+    std::vector<std::int8_t> expected(x.size(), 0);
+    expected[0] = 127;
+    for (std::size_t i = 1; i < x.size(); ++i) {
+      const float half = static_cast<float>(i % 253) - 126.5f;
+      x[i] = i % 3 == 0 ? half : std::nextafter(half, i % 3 == 1 ? 200.0f : -200.0f);
+      expected[i] = static_cast<std::int8_t>(std::nearbyint(x[i]));
+    }
+    const Quantized row = quantize(x, 1, Int8Activations::kPrecise);
+    CHECK(row.scale == 1.0f);
+    CHECK(row.codes == expected);
+  });
+}
+
 TEST_CASE("int8 inputs: the fallback mode takes scale and codes from the rotated values as bf16 holds them") {
   for_each_instruction_set([] {
     std::vector<float> x = published_row();

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "cpu/choose_linear.h"
 #include "cpu/cpu_ops.h"
+#include "cpu/int8_blocks.h"
 #include "cpu/int8_inputs.h"
 #include "cpu/int8_tiles.h"
 #include "cpu/linear_tiles.h"
@@ -112,6 +113,54 @@ std::vector<OutputPass> output_passes(std::span<const Linear::Output* const> out
   return all;
 }
 
+/// The codes of some tokens, packed for blocks.
+struct PackedCodes {
+  QuantizedInput input;
+  std::int8_t* packed;
+};
+
+constexpr std::int64_t kInt8PassOutputs = 2 * kInt8BlockOutputs;
+
+// As many tokens as packed at once, at most: 8-bit codes take a quarter of what fp32 values do.
+constexpr std::int64_t kInt8TokensAtOnce = 4 * kBlockTokens;
+
+/// Packs tokens [begin, end) of every form, on all threads.
+std::vector<PackedCodes> pack_forms(Int8Blocks blocks, std::span<const QuantizedInput> forms, std::int64_t begin,
+                                    std::int64_t end, Workspace& scratch) {
+  std::vector<PackedCodes> all;
+  for (const QuantizedInput& form : forms) {
+    const QuantizedInput input = form.rows(begin, end);
+    const std::int64_t num_bytes = packed_codes_size(end - begin, input.codes.size(1));
+    const PackedCodes codes{input, scratch.take(DType::kI8, {num_bytes}).as<std::int8_t>()};
+    parallel_ranges(end - begin, kInt8BlockTokens, [&](std::int64_t first, std::int64_t last) {
+      pack_codes(blocks, input.codes, first, last, codes.packed);
+    });
+    all.push_back(codes);
+  }
+  return all;
+}
+
+/// Calls body(first token, last token, first output, last output, scratch) for passes of all tokens and outputs, on all
+/// threads. Scratch holds two products of a pass.
+template <typename Body>
+void for_int8_passes(std::int64_t num_tokens, std::int64_t num_outputs, Workspace& workspace, const Body& body) {
+  // A thread keeps its tokens for some passes of outputs, but there is work for all threads to the end.
+  constexpr std::int64_t kMostPasses = 4, kTasksPerThread = 4;
+  const std::int64_t token_passes = passes(num_tokens, kPassTokens);
+  const std::int64_t output_passes = passes(num_outputs, kInt8PassOutputs);
+  const std::int64_t at_once =
+      std::clamp<std::int64_t>(token_passes * output_passes / (available_threads() * kTasksPerThread), 1, kMostPasses);
+  const std::int64_t num_tasks = token_passes * passes(output_passes, at_once);
+  constexpr std::int64_t kScratch = 2 * kPassTokens * kInt8PassOutputs;
+  for_each_task(workspace, num_tasks, kScratch, [&](std::int64_t task, float* memory) {
+    const std::int64_t first = task % token_passes * kPassTokens, last = std::min(first + kPassTokens, num_tokens);
+    const std::int64_t begin = task / token_passes * at_once * kInt8PassOutputs;
+    const std::int64_t end = std::min(begin + at_once * kInt8PassOutputs, num_outputs);
+    for (std::int64_t o = begin; o < end; o += kInt8PassOutputs)
+      body(first, last, o, std::min(o + kInt8PassOutputs, end), memory);
+  });
+}
+
 bool reads_plain(std::span<const LinearWeight* const> weights) {
   return std::any_of(weights.begin(), weights.end(),
                      [](const LinearWeight* weight) { return weight->format != WeightFormat::kInt8; });
@@ -143,24 +192,35 @@ std::vector<QuantizedInput> CpuOps::quantized_forms(const LinearInput& input,
 }
 
 LinearKernel CpuOps::kernel_of(const TensorView& input, const LinearWeight& weight) const {
-  return choose_linear({input.dtype(), input.size(0), weight.format}, onednn_bf16_ != nullptr);
+  return choose_linear({input.dtype(), input.size(0), weight.format, weight.out_features(), weight.in_features()},
+                       {onednn_bf16_ != nullptr, int8_blocks_ != Int8Blocks::kNone});
 }
 
 void CpuOps::do_linear(const Linear& args) {
   const TensorView& input = args.input.plain;
-  std::vector<const Linear::Output*> tiled;
+  std::vector<const Linear::Output*> tiled, in_blocks;
   for (const Linear::Output& output : args.outputs) {
-    if (kernel_of(input, *output.weight) == LinearKernel::kOnednnBf16) {
-      onednn_bf16_->multiply(input, *output.weight, output.out);
-    } else {
-      tiled.push_back(&output);
+    switch (kernel_of(input, *output.weight)) {
+      case LinearKernel::kOnednnBf16:
+        onednn_bf16_->multiply(input, *output.weight, output.out);
+        break;
+      case LinearKernel::kInt8Blocks:
+        in_blocks.push_back(&output);
+        break;
+      case LinearKernel::kTiles:
+        tiled.push_back(&output);
+        break;
     }
   }
-  if (tiled.empty()) return;
+  if (tiled.empty() && in_blocks.empty()) return;
   const Workspace::Scope scope(scratch_);
   std::vector<const LinearWeight*> weights;
   for (const Linear::Output* output : tiled) weights.push_back(output->weight);
-  const InputForms forms{input, quantized_forms(args.input, weights), reads_plain(weights)};
+  const bool is_packed = reads_plain(weights);
+  for (const Linear::Output* output : in_blocks) weights.push_back(output->weight);
+  const InputForms forms{input, quantized_forms(args.input, weights), is_packed};
+  if (!in_blocks.empty()) linear_int8_blocks(in_blocks, forms.quantized);
+  if (tiled.empty()) return;
   const std::vector<OutputPass> all = output_passes(tiled);
   const auto multiply = [&](const TokenPass& tokens, std::int64_t i, const PassScratch& scratch) {
     const auto& [output, begin, end] = all[static_cast<std::size_t>(i)];
@@ -170,12 +230,49 @@ void CpuOps::do_linear(const Linear& args) {
   for_token_passes(forms, std::ssize(all), scratch_, multiply);
 }
 
+void CpuOps::linear_int8_blocks(std::span<const Linear::Output* const> outputs, std::span<const QuantizedInput> forms) {
+  const std::int64_t total_tokens = forms.front().codes.size(0);
+  // Outputs of all weights in a row, as many passes each as it needs.
+  struct Part {
+    const Linear::Output* output;
+    std::int64_t begin;
+  };
+  std::vector<Part> parts;
+  std::int64_t num_outputs = 0;
+  for (const Linear::Output* output : outputs) {
+    parts.push_back({output, num_outputs});
+    num_outputs += round_up(output->weight->out_features(), kInt8PassOutputs);
+  }
+  for (std::int64_t begin = 0; begin < total_tokens; begin += kInt8TokensAtOnce) {
+    const std::int64_t end = std::min(begin + kInt8TokensAtOnce, total_tokens);
+    const Workspace::Scope scope(scratch_);
+    const std::vector<PackedCodes> packed = pack_forms(int8_blocks_, forms, begin, end, scratch_);
+    const auto multiply = [&](std::int64_t t, std::int64_t t_end, std::int64_t o, std::int64_t, float* memory) {
+      const auto after = std::upper_bound(parts.begin(), parts.end(), o,
+                                          [](std::int64_t at, const Part& part) { return at < part.begin; });
+      const auto& [output, part_begin] = *std::prev(after);
+      const LinearWeight& weight = *output->weight;
+      const std::int64_t first = o - part_begin, last = std::min(first + kInt8PassOutputs, weight.out_features());
+      const auto serves = [&](const PackedCodes& codes) { return codes.input.serves(weight); };
+      const PackedCodes& codes = *std::find_if(packed.begin(), packed.end(), serves);
+      const TensorView sums(memory, DType::kI32, {t_end - t, last - first});
+      multiply_codes(int8_blocks_, codes.packed + t * weight.in_features(), weight, first, sums);
+      scale_sums(sums, codes.input.scale.rows(t, t_end), weight.rows(first, last),
+                 output->out.rows(begin + t, begin + t_end).slice(1, first, last));
+    };
+    for_int8_passes(end - begin, num_outputs, scratch_, multiply);
+  }
+}
+
 void CpuOps::do_linear_swiglu(const LinearSwiglu& args) {
   const TensorView& input = args.input.plain;
   const TensorView& out = args.out.plain;
   if (kernel_of(input, *args.gate) == LinearKernel::kOnednnBf16 &&
       kernel_of(input, *args.up) == LinearKernel::kOnednnBf16)
     return swiglu_onednn_bf16(args);
+  if (kernel_of(input, *args.gate) == LinearKernel::kInt8Blocks &&
+      kernel_of(input, *args.up) == LinearKernel::kInt8Blocks)
+    return swiglu_int8_blocks(args);
   const Workspace::Scope scope(scratch_);
   const std::array weights = {args.gate, args.up};
   const InputForms forms{input, quantized_forms(args.input, weights), reads_plain(weights)};
@@ -188,6 +285,33 @@ void CpuOps::do_linear_swiglu(const LinearSwiglu& args) {
   };
   for_token_passes(forms, passes(out_features, kPassOutputs), scratch_, multiply);
   quantize(out, args.out.quantized);
+}
+
+void CpuOps::swiglu_int8_blocks(const LinearSwiglu& args) {
+  const std::array weights = {args.gate, args.up};
+  const std::int64_t total_tokens = args.input.plain.size(0), out_features = args.gate->out_features();
+  const Workspace::Scope scope(scratch_);
+  const std::vector<QuantizedInput> forms = quantized_forms(args.input, weights);
+  for (std::int64_t begin = 0; begin < total_tokens; begin += kInt8TokensAtOnce) {
+    const std::int64_t end = std::min(begin + kInt8TokensAtOnce, total_tokens);
+    const Workspace::Scope block_scope(scratch_);
+    const std::vector<PackedCodes> packed = pack_forms(int8_blocks_, forms, begin, end, scratch_);
+    const auto multiply = [&](std::int64_t t, std::int64_t t_end, std::int64_t o, std::int64_t o_end, float* memory) {
+      std::array<TensorView, 2> products;
+      for (std::size_t i = 0; i < 2; ++i, memory += kPassTokens * kInt8PassOutputs) {
+        const LinearWeight& weight = *weights[i];
+        const auto serves = [&](const PackedCodes& codes) { return codes.input.serves(weight); };
+        const PackedCodes& codes = *std::find_if(packed.begin(), packed.end(), serves);
+        const TensorView sums(memory, DType::kI32, {t_end - t, o_end - o});
+        products[i] = TensorView(memory, DType::kF32, {t_end - t, o_end - o});
+        multiply_codes(int8_blocks_, codes.packed + t * weight.in_features(), weight, o, sums);
+        scale_sums(sums, codes.input.scale.rows(t, t_end), weight.rows(o, o_end), products[i]);
+      }
+      store_swiglu(products[0], products[1], args.out.plain.rows(begin + t, begin + t_end).slice(1, o, o_end));
+    };
+    for_int8_passes(end - begin, out_features, scratch_, multiply);
+  }
+  quantize(args.out.plain, args.out.quantized);
 }
 
 void CpuOps::swiglu_onednn_bf16(const LinearSwiglu& args) {

@@ -84,7 +84,16 @@ EncodedRecord made_up_record(std::int64_t tokens, const BenchOptions& options, s
   return record;
 }
 
-BenchRow bench_length(Pipeline& pipeline, const BenchOptions& options, std::int64_t tokens) {
+std::vector<OpTime> per_pass(std::vector<OpTime> times, int num_passes) {
+  for (OpTime& op : times) {
+    op.calls /= num_passes;
+    op.ms /= num_passes;
+  }
+  return times;
+}
+
+/// @param profile  or nullptr: operations are not measured
+BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptions& options, std::int64_t tokens) {
   std::vector<EncodedRecord> records;
   for (int i = 0; i < options.batch; ++i)
     records.push_back(
@@ -96,10 +105,16 @@ BenchRow bench_length(Pipeline& pipeline, const BenchOptions& options, std::int6
     const Clock::time_point start = Clock::now();
     pipeline.run(records, &sample.parts);
     sample.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    if (pass > 0) samples.push_back(sample);  // the first pass takes its memory from the system
+    if (pass > 0) {
+      samples.push_back(sample);
+    } else if (profile) {  // the first pass takes its memory from the system
+      profile->reset();
+    }
   }
-  return summarise(fmt::format("{} tokens x {}", tokens, options.batch), samples, tokens * options.batch,
-                   static_cast<std::int64_t>(options.questions) * options.batch);
+  BenchRow row = summarise(fmt::format("{} tokens x {}", tokens, options.batch), samples, tokens * options.batch,
+                           static_cast<std::int64_t>(options.questions) * options.batch);
+  if (profile) row.ops = per_pass(profile->times(), options.repeats);
+  return row;
 }
 
 /// Times real requests one at a time, from parsed JSON to decoded answers.
@@ -151,6 +166,7 @@ void check(const BenchOptions& options) {
   if (options.options < 1 || options.options > 255) fail(fmt::format("{} options; use 1 to 255", options.options));
   if (options.batch < 1 || options.batch > 4096)
     fail(fmt::format("a batch of {} records; use 1 to 4096", options.batch));
+  if (options.profile && !options.records.empty()) fail("--profile measures made-up records; leave --records out");
   if (options.repeats < 1) fail(fmt::format("{} repeats; use at least 1", options.repeats));
   for (const std::int64_t tokens : options.tokens)
     if (tokens < 2 || tokens > 1 << 20) fail(fmt::format("records of {} tokens; use 2 to {}", tokens, 1 << 20));
@@ -176,13 +192,21 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   BenchReport report;
   report.model = is_synthetic ? options.synthetic + " synthetic" : options.model.lexically_normal().string();
 
+  if (options.engine.weights != WeightConversion::kNone)
+    report.model += fmt::format(", weights as {}", to_string(options.engine.weights));
   report_step(is_synthetic ? "making weights" : "loading weights");
   const int num_threads = resolve_threads(options.engine.num_threads);
   std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations);
   report.device =
       fmt::format("{}, {} threads, {} activations", ops->name(), num_threads, to_string(ops->activation_dtype()));
-  Model model =
-      is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops) : load_model(options.model, *ops);
+  ProfiledOps* profile = nullptr;
+  if (options.profile) {
+    auto profiled = std::make_unique<ProfiledOps>(std::move(ops));
+    profile = profiled.get();
+    ops = std::move(profiled);
+  }
+  Model model = is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops, options.engine.weights)
+                             : load_model(options.model, *ops, options.engine.weights);
   report.weight_bytes = model.weight_bytes;
   Pipeline pipeline(std::move(ops), std::move(model), num_threads);
 
@@ -196,7 +220,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   } else {
     for (const std::int64_t tokens : options.tokens) {
       report_step(fmt::format("{} tokens", tokens));
-      report.rows.push_back(bench_length(pipeline, options, tokens));
+      report.rows.push_back(bench_length(pipeline, profile, options, tokens));
     }
   }
   report.activation_bytes = pipeline.peak_activation_bytes();
@@ -206,7 +230,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
 
 Json to_json(const BenchReport& report) {
   Json::Array rows;
-  for (const BenchRow& row : report.rows)
+  for (const BenchRow& row : report.rows) {
     rows.push_back(Json::Object{{"name", row.name},
                                 {"total_tokens", Json::integer(row.total_tokens)},
                                 {"decisions", Json::integer(row.decisions)},
@@ -216,6 +240,12 @@ Json to_json(const BenchReport& report) {
                                 {"head_ms", to_json(row.head)},
                                 {"tokens_per_s", Json::real(row.tokens_per_s)},
                                 {"decisions_per_s", Json::real(row.decisions_per_s)}});
+    if (row.ops.empty()) continue;
+    Json::Array ops;
+    for (const OpTime& op : row.ops)
+      ops.push_back(Json::Object{{"name", op.name}, {"calls", Json::integer(op.calls)}, {"ms", Json::real(op.ms)}});
+    rows.back().as_object().push_back({"ops", std::move(ops)});
+  }
   return Json::Object{{"model", report.model},
                       {"device", report.device},
                       {"weight_bytes", bytes_json(report.weight_bytes)},

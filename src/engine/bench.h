@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/profiled_ops.h"
+
 namespace treble {
 
 /// What `treble bench` measures. Either a release folder or a synthetic model.
@@ -18,8 +20,9 @@ struct BenchOptions {
   std::filesystem::path records;                   ///< JSONL of real requests, timed one at a time, instead of `tokens`
   int questions = 8;
   int options = 4;
-  int batch = 1;    ///< records in one pass
-  int repeats = 5;  ///< timed passes after one untimed; the fastest steps are no use, so medians are reported
+  int batch = 1;         ///< records in one pass
+  int repeats = 5;       ///< timed passes after one untimed; the fastest steps are no use, so medians are reported
+  bool profile = false;  ///< measure each operation apart
   EngineOptions engine;
 };
 
@@ -35,6 +38,7 @@ struct BenchRow {
   BenchFigure total, encode, backbone, head;
   double tokens_per_s = 0;     ///< at the median
   double decisions_per_s = 0;  ///< at the median
+  std::vector<OpTime> ops;     ///< of one pass, means of the timed ones, the longest first; only with `profile`
 };
 
 struct BenchReport {

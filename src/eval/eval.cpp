@@ -4,6 +4,7 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/backend.h"
 #include "eval/runs.h"
@@ -27,8 +28,8 @@ Precision other_precision(Precision precision) {
 }
 
 std::shared_ptr<Pipeline> open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
-  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision);
-  Model model = load_model(folder, *ops);
+  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations);
+  Model model = load_model(folder, *ops, options.weights);
   return std::make_shared<Pipeline>(std::move(ops), std::move(model), options.num_threads);
 }
 
@@ -77,9 +78,28 @@ Encoded encode_for_all(const EvalOptions& options, std::span<const LabelledRecor
   return encoded;
 }
 
+EngineOptions as_stored(EngineOptions options) {
+  options.weights = WeightConversion::kNone;
+  return options;
+}
+
+/// The folders that are compared with the reference, and how they are called.
+std::vector<Run> open_models(const EvalOptions& options) {
+  const bool is_converted = options.engine.weights != WeightConversion::kNone;
+  std::vector<std::filesystem::path> folders = options.models;
+  if (folders.empty() && is_converted) folders.push_back(options.reference);
+  std::vector<Run> runs;
+  for (const std::filesystem::path& folder : folders) {
+    std::string name = name_of(folder);
+    if (is_converted) name += fmt::format(", {}", to_string(options.engine.weights));
+    runs.push_back({.name = std::move(name), .pipeline = open_pipeline(folder, options.engine)});
+  }
+  return runs;
+}
+
 std::vector<Run> open_noise_runs(const EvalOptions& options, const Run& reference, std::size_t num_records) {
   std::vector<Run> runs;
-  EngineOptions other = options.engine;
+  EngineOptions other = as_stored(options.engine);
   other.precision = other_precision(options.engine.precision);
   runs.push_back({.name = fmt::format("reference, {} activations", other.precision == Precision::kF32 ? "f32" : "bf16"),
                   .pipeline = open_pipeline(options.reference, other)});
@@ -187,12 +207,12 @@ EvalReport run_eval(const EvalOptions& options, const EvalProgress& progress) {
   const std::vector<std::size_t> cu_tokens = count_tokens(encoded);
 
   report_step("loading weights", 0, records.size());
-  const Run reference{.name = name_of(options.reference), .pipeline = open_pipeline(options.reference, options.engine)};
+  const Run reference{.name = name_of(options.reference),
+                      .pipeline = open_pipeline(options.reference, as_stored(options.engine))};
   std::vector<Run> runs;
   if (options.has_noise_floor) runs = open_noise_runs(options, reference, records.size());
   const std::size_t num_noise_runs = runs.size();
-  for (const std::filesystem::path& model : options.models)
-    runs.push_back({.name = name_of(model), .pipeline = open_pipeline(model, options.engine)});
+  std::ranges::move(open_models(options), std::back_inserter(runs));
 
   const std::vector<RunResult> results = run_records(
       reference, runs, records, encoded, [&](std::size_t done) { report_step("answering", done, records.size()); });

@@ -21,7 +21,9 @@ struct EvalOptions {
   std::vector<std::filesystem::path> records;  ///< .jsonl files
   std::filesystem::path groups;                ///< JSON file of option groups; empty: none
   bool has_noise_floor = true;                 ///< also compare the reference with itself, computed in other ways
-  EngineOptions engine;                        ///< of all runs
+  /// Of all runs; but `weights` is of the models alone, and the reference stays as it is stored. Without models, it is
+  /// compared with itself, quantised.
+  EngineOptions engine;
 };
 
 /// Everything about one slice of the questions.

@@ -6,9 +6,11 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/mapped_file.h"
 #include "base/parallel.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
+#include "model/quantizing_source.h"
 #include "model/weights.h"
 #include "quant/read_fp8.h"
 #include "quant/read_int8.h"
@@ -67,6 +69,11 @@ class CheckpointSource final : public WeightSource {
     const float value = element(entry.view, 0);
     if (!std::isfinite(value)) fail(entry, fmt::format("is {}, expected a finite number", value));
     return value;
+  }
+
+  void release(const TensorView& tensor) override {
+    const auto num_copies = std::erase_if(copies_, [&](const auto& copy) { return copy.get() == tensor.data(); });
+    if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
 
   /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
@@ -243,12 +250,15 @@ class CheckpointSource final : public WeightSource {
 
 }  // namespace
 
-Model load_model(const std::filesystem::path& folder, Ops& ops) {
+Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion) {
   const ModelConfig config = read_config(folder);
   CheckpointSource source(std::make_shared<const Checkpoint>(folder));
-  Model model = build_model(config, source, ops);
+  QuantizingSource quantizing(source, conversion);
+  WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
+  Model model = build_model(config, chosen, ops);
   source.check_used_up();
   model.storage = source.storage();
+  model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
   return model;
 }
 

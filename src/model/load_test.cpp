@@ -12,6 +12,8 @@
 #include "checkpoint/testing/release_files.h"
 #include "model/weights.h"
 #include "ops/testing/backends.h"
+#include "quant/encode_int8.h"
+#include "quant/encode_nf4.h"
 #include "tensor/bfloat16.h"
 
 namespace treble::testing {
@@ -90,6 +92,52 @@ TEST_CASE("load_model: weights are used where the file is mapped") {
   CHECK(model.backbone.layers.size() == 4);
   CHECK(model.storage.size() == 1);  // the mapping, no copies
   CHECK(model.output_embedding.data() != model.backbone.embed_tokens.data());
+}
+
+TEST_CASE("load_model: a conversion quantises the Linears that releases of that format quantise, and no others") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model plain = load_model(micro_release(), *ops);
+  const auto& from = std::get<DeltaNetWeights>(plain.backbone.layers[0].mixer);
+  const auto have_equal_bytes = [](const TensorView& a, const TensorView& b) {
+    return a.num_bytes() == b.num_bytes() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
+  };
+  for (const auto conversion : {WeightConversion::kInt8Convrot, WeightConversion::kInt8}) {
+    const Model model = load_model(micro_release(), *ops, conversion);
+    const auto& mixer = std::get<DeltaNetWeights>(model.backbone.layers[0].mixer);
+    const std::int64_t group = conversion == WeightConversion::kInt8 ? 1 : 256;
+    const EncodedLinear encoded = encode_int8(from.in_proj_qkv.weight, group, "");
+    const LinearWeight& expected = encoded.linear;
+    CHECK(mixer.in_proj_qkv.format == WeightFormat::kInt8);
+    CHECK(mixer.in_proj_qkv.int8.rotation_group == group);
+    CHECK(have_equal_bytes(mixer.in_proj_qkv.int8.row_scale, expected.int8.row_scale));
+    CHECK(have_equal_bytes(mixer.in_proj_qkv.weight, expected.weight));
+    CHECK(mixer.in_proj_a.format == WeightFormat::kDense);
+    CHECK(have_equal_bytes(mixer.in_proj_a.weight, from.in_proj_a.weight));
+    CHECK(model.backbone.layers[3].mlp.down_proj.format == WeightFormat::kInt8);
+    CHECK(model.head.memory_projection.format == WeightFormat::kDense);
+    CHECK(model.weight_bytes < plain.weight_bytes);
+  }
+  const Model model = load_model(micro_release(), *ops, WeightConversion::kNf4);
+  const auto& mixer = std::get<DeltaNetWeights>(model.backbone.layers[0].mixer);
+  CHECK(mixer.in_proj_a.format == WeightFormat::kNf4);
+  const EncodedLinear encoded = encode_nf4(from.in_proj_z.weight, {}, "");
+  CHECK(have_equal_bytes(mixer.in_proj_z.weight, encoded.linear.weight));
+  CHECK(model.head.memory_projection.format == WeightFormat::kDense);
+  CHECK(model.weight_bytes < plain.weight_bytes);
+}
+
+TEST_CASE("load_model: a release that is quantised already is not quantised again") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-nf4");
+  try {
+    load_model(folder.path(), *ops, WeightConversion::kInt8Convrot);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kArgument);
+    CHECK(contains(error.what(), "text.layers.0."));
+    CHECK(contains(error.what(), "int8-convrot"));
+  }
 }
 
 TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {

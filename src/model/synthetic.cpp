@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/parallel.h"
+#include "model/quantizing_source.h"
 #include "tensor/bfloat16.h"
 
 namespace treble {
@@ -104,6 +105,10 @@ class RandomSource final : public WeightSource {
 
   float scalar(const std::string&) override { return 0; }
 
+  void release(const TensorView& tensor) override {
+    std::erase_if(storage, [&](const auto& kept) { return kept.get() == tensor.data(); });
+  }
+
   std::vector<std::shared_ptr<const void>> storage;
 
  private:
@@ -123,10 +128,13 @@ ModelConfig synthetic_config(std::string_view name) {
                           name));
 }
 
-Model synthetic_model(const ModelConfig& config, Ops& ops) {
+Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion) {
   RandomSource source;
-  Model model = build_model(config, source, ops);
+  QuantizingSource quantizing(source, conversion);
+  WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
+  Model model = build_model(config, chosen, ops);
   model.storage = std::move(source.storage);
+  model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
   return model;
 }
 

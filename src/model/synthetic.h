@@ -14,6 +14,7 @@ ModelConfig synthetic_config(std::string_view size);
 
 /// A model of random weights, made in memory: for timing and memory, its answers mean nothing.
 /// The same configuration gives the same weights.
-Model synthetic_model(const ModelConfig& config, Ops& ops);
+/// @param conversion  quantises the Linears as they are made
+Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion = WeightConversion::kNone);
 
 }  // namespace treble

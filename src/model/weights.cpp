@@ -169,6 +169,8 @@ HeadWeights read_head(const Reader& reader, const HeadConfig& config) {
 
 }  // namespace
 
+void WeightSource::release(const TensorView&) {}
+
 LinearWeight WeightSource::linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                                   bool has_bias) {
   LinearWeight linear;

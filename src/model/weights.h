@@ -1,5 +1,7 @@
 #pragma once
 
+#include <treble/engine.h>
+
 #include <cstddef>
 #include <memory>
 #include <variant>
@@ -108,6 +110,8 @@ class WeightSource {
                               bool has_bias);
   /// A finite number of shape []. @throws Error kCheckpoint
   virtual float scalar(const std::string& name) = 0;
+  /// A tensor that this gave is read no more: its memory may go.
+  virtual void release(const TensorView& tensor);
 };
 
 /// Collects a whole model from a source and lets the backend place it.
@@ -116,8 +120,9 @@ Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops);
 /// The weights of a release folder, used where the files are mapped. How a Linear is stored is decided for each by its
 /// tensors alone (storage_format.h). Other tensors stored in another floating type than bf16
 /// (A_log and the gated norm of some releases) are rounded to bf16, nearest even, as the reference does at load.
+/// @param conversion  quantises the plain Linears on the way, one at a time
 /// @throws Error kCheckpoint: a tensor is missing, unknown to the joint head, misshapen or of a type that is not
-/// implemented
-Model load_model(const std::filesystem::path& folder, Ops& ops);
+/// implemented; kArgument: a conversion, and the release is quantised already
+Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion = WeightConversion::kNone);
 
 }  // namespace treble

@@ -2,7 +2,7 @@
 
 import json
 
-from program import RELEASE, REQUESTS, SMALL, ProgramTest, dump, main
+from program import INT8_RELEASE, RELEASE, REQUESTS, SMALL, ProgramTest, dump, main
 
 
 class Bench(ProgramTest):
@@ -32,6 +32,20 @@ class Bench(ProgramTest):
         self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){8}$")
         self.assertEqual(result.stderr, "")
 
+    def test_weights_quantised_on_the_way(self):
+        sizes = {}
+        for weights in ("as-stored", "int8-convrot", "int8", "nf4"):
+            report = json.loads(self.run_treble("bench", "--synthetic", "4x256", "--tokens", "20", "--repeats", "1",
+                                                "--weights", weights, "--profile", "--json").stdout)
+            sizes[weights] = report["weight_bytes"]
+            ops = report["rows"][0]["ops"]
+            formats = {"as-stored": "896 bf16", "int8-convrot": "896 int8", "int8": "896 int8", "nf4": "896 nf4"}
+            self.assertIn("linear_swiglu 256 -> " + formats[weights].replace("896", "1792"), [op["name"] for op in ops])
+            self.assertLessEqual(sum(op["ms"] for op in ops), 1.01 * report["rows"][0]["total_ms"]["median"])
+        self.assertLess(sizes["nf4"], sizes["int8"])
+        self.assertEqual(sizes["int8"], sizes["int8-convrot"])
+        self.assertLess(sizes["int8"], sizes["as-stored"])
+
     def test_real_requests_one_at_a_time(self):
         records = self.file("r.jsonl", "\n".join(dump(r) for r in (SMALL, REQUESTS["card_example"])) + "\n")
         rows = json.loads(self.run_treble("bench", "--model", RELEASE, "--records", records, "--json").stdout)["rows"]
@@ -50,8 +64,8 @@ class Bench(ProgramTest):
         check("--synthetic", "4x256", "--tokens", "12,many", words=["--tokens"])
         check("--synthetic", "4x256", "--tokens", "1", words=["1"])
         check("--synthetic", "4x256", "--repeats", "0", words=["repeats"])
-        check("--synthetic", "4x256", "--weights", "nf4", words=["this version", "bf16"])
-        check("--synthetic", "4x256", "--weights", "int8-convrot", words=["this version", "bf16"])
+        check("--model", INT8_RELEASE, "--weights", "nf4", words=["nf4", "quantised already"])
+        check("--synthetic", "4x256", "--profile", "--records", "r.jsonl", words=["--records"])
         check("--synthetic", "4x256", "--weights", "fp4", words=["--weights", "fp4"])
         check("--model", RELEASE, "--records", self.folder / "none.jsonl", words=["none.jsonl"])
         check("--model", RELEASE, "--records", "r.jsonl", "--tokens", "12", words=["--records", "--tokens"])

@@ -93,6 +93,18 @@ class Figures(EvalTest):
         self.assertEqual(total["mcnemar_p"], 1.0)
         self.assertEqual(result.stderr, "")
 
+    def test_weights_quantise_the_models_and_leave_the_reference(self):
+        alone, _ = self.evaluate("--weights", "int8-convrot", self.labelled())
+        name = f"{RELEASE}, int8-convrot"
+        self.assertEqual([run["name"] for run in alone["runs"]],
+                         ["reference, bf16 activations", "reference, 3 records a pass", name])
+        self.assertLess(alone["runs"][1]["slices"][0]["comparison"]["logit_l2_centred"], 1e-5)
+        quantised = alone["runs"][2]["slices"][0]["comparison"]
+        self.assertTrue(1e-3 < quantised["hidden_l2_mean"] < 0.1, quantised)
+        beside, _ = self.evaluate("--model", RELEASE, "--weights", "int8-convrot", "--no-noise-floor", self.labelled())
+        self.assertEqual([run["name"] for run in beside["runs"]], [name])
+        self.assertEqual(beside["runs"][0]["slices"][0]["comparison"], quantised)
+
     def test_another_head_changes_logits_and_leaves_hidden_states(self):
         report, _ = self.evaluate("--model", self.changed_release(), "--no-noise-floor", self.labelled())
         total = report["runs"][0]["slices"][0]["comparison"]

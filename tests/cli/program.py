@@ -16,6 +16,7 @@ from pathlib import Path
 TREBLE = Path(sys.argv[1]).resolve()
 MICRO = Path(sys.argv[2]).resolve() / "micro"
 RELEASE = MICRO / "release"
+INT8_RELEASE = MICRO.parent / "micro-int8" / "release"
 REQUESTS = json.loads((MICRO / "requests.json").read_text(encoding="utf-8"))
 EXPECTED = json.loads((MICRO / "expected_fp32.json").read_text(encoding="utf-8"))
 
