@@ -1,11 +1,13 @@
 """Makes tests/data/micro from the full fixtures: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
 and those of quantised releases beside it:        python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro-nf4
 
-Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer
+Keeps the release, the requests with their media, the expected answers, digests of the expected pixel values with every
+4,099th of them, and, of the traced stages, every 8th token row: a wrong layer
 shows in any row, and the full trace is 14 MB. Of a quantised release it keeps the text model and the expected answers,
 and of the hidden states one request's; files that are those of micro become links to them. Needs NumPy.
 """
 
+import hashlib
 import json
 import shutil
 import struct
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROW_STEP = 8
+PIXEL_STEP = 4099
 NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
@@ -37,6 +40,12 @@ def write_safetensors(path, tensors):
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for _, _, array in tensors))
+
+
+def pixel_summary(values):
+    """SHA-256 of the fp32 values [N, 1536], which are exact, and some of them to see by how much others differ."""
+    return {"shape": list(values.shape), "sha256": hashlib.sha256(values.astype("<f4").tobytes()).hexdigest(),
+            "every_4099th": [float(value) for value in values.reshape(-1)[::PIXEL_STEP]]}
 
 
 def trim_quantised(source, target):
@@ -62,13 +71,17 @@ def main(source, target):
     if not (source / "requests.json").exists():
         return trim_quantised(source, target)
     target.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source / "release", target / "release", dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for folder in ("release", "media"):
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name in ("requests.json", "expected_fp32.json", "expected_bf16.json"):
         shutil.copyfile(source / name, target / name)
     requests = json.loads((source / "requests.json").read_text(encoding="utf-8"))
     is_text = lambda tensor: not any(key in requests[tensor.split(".")[0]] for key in ("images", "videos"))
     write_safetensors(target / "expected_fp32.safetensors",
                       [t for t in read_safetensors(source / "expected_fp32.safetensors") if is_text(t[0])])
+    pixels = {name: pixel_summary(array) for name, _, array in read_safetensors(source / "expected_fp32.safetensors")
+              if ".pixel_values" in name}
+    (target / "pixel_values.json").write_text(json.dumps(pixels, indent=1) + "\n", encoding="utf-8")
     write_safetensors(target / "trace_fp32.safetensors",
                       [(name, dtype, np.ascontiguousarray(array[::ROW_STEP]))
                        for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors") if is_text(name)])
