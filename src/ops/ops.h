@@ -189,8 +189,8 @@ struct ScatterRows {
   TensorView x;      // [T, h] act
 };
 
-/// The vision tower's position embedding, a weighted sum of table rows:  x[r] += sum_k weights[r, k] table[index[r, k]].
-/// The sum of the taps is rounded, then what it is added to.
+/// The vision tower's position embedding, a weighted sum of table rows:  x[r] += sum_k weights[r, k] table[index[r,
+/// k]]. The sum of the taps is rounded, then what it is added to.
 struct AddInterpolatedRows {
   TensorView x;        // [R, w] act, in and out
   TensorView table;    // [P, w] bf16

@@ -50,7 +50,8 @@ TEST_CASE("add_interpolated_rows: four weighted rows of the table are summed, ro
         for (std::int64_t i = 0; i < width; ++i) {
           double sum = 0;
           for (std::int64_t tap = 0; tap < 4; ++tap)
-            sum += static_cast<double>(weights[static_cast<std::size_t>(r * 4 + tap)]) * table[index[static_cast<std::size_t>(r * 4 + tap)] * width + i];
+            sum += static_cast<double>(weights[static_cast<std::size_t>(r * 4 + tap)]) *
+                   table[index[static_cast<std::size_t>(r * 4 + tap)] * width + i];
           expected.push_back(rounded(test.act(), x[r * width + i] + rounded(test.act(), sum)));
         }
       }
@@ -67,12 +68,11 @@ TEST_CASE("add_interpolated_rows: a tap outside the table is an error, not a rea
     std::vector<float> weights(4, 0.25f);
     for (const std::int32_t outside : {-1, 9}) {
       const std::vector<std::int32_t> index = {0, 0, outside, 0};
-      CHECK_THROWS_AS(
-          test.ops().add_interpolated_rows({.x = x,
-                                            .table = table,
-                                            .index = test.host_integers({1, 4}, index),
-                                            .weights = TensorView(weights.data(), DType::kF32, {1, 4})}),
-          Error);
+      CHECK_THROWS_AS(test.ops().add_interpolated_rows({.x = x,
+                                                        .table = table,
+                                                        .index = test.host_integers({1, 4}, index),
+                                                        .weights = TensorView(weights.data(), DType::kF32, {1, 4})}),
+                      Error);
     }
   }
 }
