@@ -69,6 +69,8 @@ class CheckpointSource final : public WeightSource {
     return value;
   }
 
+  bool has(const std::string& name) const override { return has_module(name); }
+
   /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
   /// projection.
   void check_used_up() const {

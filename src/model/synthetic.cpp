@@ -103,6 +103,7 @@ class RandomSource final : public WeightSource {
   }
 
   float scalar(const std::string&) override { return 0; }
+  bool has(const std::string&) const override { return true; }
 
   std::vector<std::shared_ptr<const void>> storage;
 
