@@ -2,17 +2,21 @@
 
 import json
 
-from program import EXPECTED, RELEASE, SMALL, TEXT_REQUESTS, ProgramTest, main, with_limit
+from program import EXPECTED, RELEASE, REQUESTS, SMALL, ProgramTest, main, with_limit
 
 
 class Encode(ProgramTest):
     def test_ids_and_spans_equal_the_original_stack_s(self):
-        for name, request in TEXT_REQUESTS.items():
+        for name, request in REQUESTS.items():
             request, options = with_limit(request)
             result = self.run_treble("encode", "--model", RELEASE, *options, self.file("r.json", request))
             with self.subTest(name):
                 expected = {key: EXPECTED[name][key] for key in ("input_ids", "questions")}
-                self.assertEqual(json.loads(result.stdout), expected)
+                encoded = json.loads(result.stdout)
+                media = encoded.pop("media", [])
+                self.assertEqual(encoded, expected)
+                kinds = [kind for kind in ("image", "video") for _ in request.get(kind + "s", [])]
+                self.assertEqual([item["type"] for item in media], kinds)
                 self.assertEqual("were cut off" in result.stderr, bool(options))
 
     def test_needs_no_weights(self):
