@@ -140,7 +140,7 @@ TEST_CASE("prepare: clips that cannot be read say why") {
   };
   CHECK(message({}).find("has no frames") != std::string::npos);
   CHECK(message({clip.frames[0]}).find("has 1 frame; 2 are the fewest") != std::string::npos);
-  CHECK(message({clip.frames[0], other.frames[1]}).find("frame 1 is 160 x 128") != std::string::npos);
+  CHECK(message({clip.frames[0], other.frames[1]}).find("kept frame 1 of a clip is 160 x 128") != std::string::npos);
   CHECK(message({clip.frames[0], clip.frames[1].first(100)}).find("(frame 1 of a clip)") != std::string::npos);
   CHECK(message(clip.frames, {.fps = 2, .num_frames = 4}).find("leave one out") != std::string::npos);
   CHECK(message(clip.frames, {.fps = 0}).find("fps is 0") != std::string::npos);
