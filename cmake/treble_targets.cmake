@@ -22,6 +22,14 @@ if(TREBLE_SANITIZE)
   target_link_options(treble_settings INTERFACE -fsanitize=${TREBLE_SANITIZE})
 endif()
 
+# Coverage for libFuzzer, which Clang has; tests/fuzz links it.
+if(TREBLE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TREBLE_FUZZ: libFuzzer comes with Clang; configure with --preset fuzz")
+  endif()
+  target_compile_options(treble_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # treble_folder(NAME SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPENDS folder ...] [LIBRARIES pkg::target ...]
 #               [TEST_DEPENDS folder ...])
 #   The objects treble_NAME of the current folder and, with TESTS, the program treble_NAME_tests. DEPENDS names the

@@ -1,10 +1,10 @@
 """Makes tests/data/micro from the full fixtures: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
 and those of quantised releases beside it:        python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro-nf4
 
-Keeps the release, the requests with their media, the expected answers, digests of the expected pixel values with every
-4,099th of them, and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB.
-Of a quantised release it keeps the release and the expected answers, and of the hidden states one request's; files that
-are those of micro become links to them. Needs NumPy.
+Keeps the release, the requests with their media, the expected answers, digests and some of the expected pixel values,
+and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB. Of a quantised
+release it keeps the release and the expected answers, and of the hidden states one request's; files that are those of
+micro become links to them. Needs NumPy.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import numpy as np
 
 ROW_STEP = 8
 HIDDEN = ("card_example", "three_types", "image_and_videos")   # requests whose hidden states are kept
-PIXEL_STEP = 4099
+SOME = 64  # pixel values that are kept of an array
 NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
@@ -43,10 +43,11 @@ def write_safetensors(path, tensors):
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for _, _, array in tensors))
 
 
-def pixel_summary(values):
-    """SHA-256 of the fp32 values [N, 1536], which are exact, and some of them to see by how much others differ."""
-    return {"shape": list(values.shape), "sha256": hashlib.sha256(values.astype("<f4").tobytes()).hexdigest(),
-            "every_4099th": [float(value) for value in values.reshape(-1)[::PIXEL_STEP]]}
+def summary(values):
+    """Of fp32 values, which are exact: shape, SHA-256, and some of them to see by how much others differ."""
+    step = values.size // SOME | 1
+    return {"shape": list(values.shape), "sha256": hashlib.sha256(values.tobytes()).hexdigest(), "step": step,
+            "values": values.reshape(-1)[::step].tolist()}
 
 
 def trim_quantised(source, target):
@@ -79,7 +80,7 @@ def main(source, target):
     write_safetensors(target / "expected_fp32.safetensors",
                       [t for t in read_safetensors(source / "expected_fp32.safetensors")
                        if t[0].endswith("_grid_thw") or t[0].endswith(".hidden") and t[0].split(".")[0] in HIDDEN])
-    pixels = {name: pixel_summary(array) for name, _, array in read_safetensors(source / "expected_fp32.safetensors")
+    pixels = {name: summary(array) for name, _, array in read_safetensors(source / "expected_fp32.safetensors")
               if ".pixel_values" in name}
     (target / "pixel_values.json").write_text(json.dumps(pixels, indent=1) + "\n", encoding="utf-8")
     write_safetensors(target / "trace_fp32.safetensors",

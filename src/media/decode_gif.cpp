@@ -2,6 +2,7 @@
 #include <gif_lib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -58,6 +59,22 @@ std::optional<std::uint8_t> find_first_picture(GifFileType* gif) {
   }
 }
 
+/// Without a table, indices are shades of gray.
+Palette read_palette(const ColorMapObject* colors) {
+  Palette palette;
+  for (int index = 0; index < 256; ++index) {
+    const auto gray = static_cast<std::uint8_t>(index);
+    std::array<std::uint8_t, 3> rgb = {gray, gray, gray};
+    if (colors) {
+      if (index >= colors->ColorCount) break;
+      const GifColorType& color = colors->Colors[index];
+      rgb = {color.Red, color.Green, color.Blue};
+    }
+    std::copy(rgb.begin(), rgb.end(), palette.rgb[index]);
+  }
+  return palette;
+}
+
 /// Rows of an interlaced picture come in four passes.
 std::vector<std::int64_t> row_order(std::int64_t height, bool is_interlaced) {
   std::vector<std::int64_t> rows;
@@ -87,14 +104,7 @@ Picture decode_gif(std::span<const std::byte> file, const MediaLimits& limits) {
   Picture picture = make_picture(kFormat, std::max(gif->SHeight, frame.Top + frame.Height),
                                  std::max(gif->SWidth, frame.Left + frame.Width), limits);
 
-  Palette palette;
-  if (const ColorMapObject* colors = frame.ColorMap ? frame.ColorMap : gif->SColorMap) {
-    for (int index = 0; index < std::min(colors->ColorCount, 256); ++index) {
-      const GifColorType& color = colors->Colors[index];
-      const std::uint8_t rgb[3] = {color.Red, color.Green, color.Blue};
-      std::memcpy(palette.rgb[index], rgb, 3);
-    }
-  }
+  const Palette palette = read_palette(frame.ColorMap ? frame.ColorMap : gif->SColorMap);
   const bool covers_canvas = frame.Height == picture.height && frame.Width == picture.width;
   if (!covers_canvas) {
     const std::uint8_t* background = palette.rgb[transparent.value_or(0)];

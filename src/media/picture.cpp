@@ -80,9 +80,4 @@ void fail_damaged(PictureFormat format, std::string_view what) {
               fmt::format("media: a {} file is damaged: {}; send a whole file", to_string(format), what));
 }
 
-Palette::Palette() {
-  for (int index = 0; index < 256; ++index)
-    for (int channel = 0; channel < 3; ++channel) rgb[index][channel] = static_cast<std::uint8_t>(index);
-}
-
 }  // namespace treble

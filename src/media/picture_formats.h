@@ -21,10 +21,9 @@ Picture make_picture(PictureFormat format, std::int64_t height, std::int64_t wid
 /// "media: a PNG file is damaged: <what>; send a whole file"
 [[noreturn]] void fail_damaged(PictureFormat format, std::string_view what);
 
-/// Color table of a palette picture. As in Pillow, an index beyond the table's entries is a shade of gray.
+/// Color table of a palette picture. As in Pillow, an index beyond the file's entries is black.
 struct Palette {
-  std::uint8_t rgb[256][3];
-  Palette();
+  std::uint8_t rgb[256][3] = {};
 };
 
 }  // namespace treble

@@ -5,10 +5,12 @@
 
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "media/content_digest.h"
 #include "media/patches.h"
 #include "media/picture.h"
+#include "media/video_file.h"
 
 namespace treble {
 namespace {
@@ -46,6 +48,41 @@ MediaItem make_item(MediaKind kind, std::int64_t grid_t, const PictureSize& size
   item.pixel_values.resize(static_cast<std::size_t>(grid_t * item.grid_h * item.grid_w * kPatchValues));
   return item;
 }
+
+/// Writes the kept frames of a clip, one after the other, into an item.
+class ClipWriter {
+ public:
+  ClipWriter(std::size_t count, const MediaProcessorConfig& config, const MediaLimits& limits)
+      : count_(static_cast<std::int64_t>(count)), config_(config), limits_(limits) {}
+
+  void add(std::size_t place, const Picture& picture) {
+    const PictureSize size = {picture.height, picture.width};
+    const auto frame = static_cast<std::int64_t>(place);
+    if (place == 0) {
+      size_ = size;
+      item_ = make_item(MediaKind::kVideo, (count_ + 1) / kTemporalPatchSize, fitted_frame_size(size, count_, config_),
+                        limits_);
+    } else if (size != size_) {
+      throw Error(ErrorCode::kRequest,
+                  fmt::format("media: kept frame {} of a clip is {} x {} pixels, the first one {} x {}; send frames of "
+                              "one size",
+                              place, size.width, size.height, size_.width, size_.height));
+    }
+    const std::int64_t t = frame / kTemporalPatchSize;
+    write_frame(picture, config_, t, frame % 2 == 0 ? PatchFrame::kFirst : PatchFrame::kSecond, item_);
+    // An odd number: the last frame fills the rest of its patch.
+    if (frame + 1 == count_ && frame % 2 == 0) write_frame(picture, config_, t, PatchFrame::kSecond, item_);
+  }
+
+  MediaItem take() { return std::move(item_); }
+
+ private:
+  std::int64_t count_;
+  const MediaProcessorConfig& config_;
+  const MediaLimits& limits_;
+  PictureSize size_;
+  MediaItem item_;
+};
 
 void add(ContentDigest& digest, const MediaProcessorConfig& config) {
   for (const std::int64_t number : {config.min_pixels, config.max_pixels, config.min_frames, config.max_frames})
@@ -115,36 +152,43 @@ MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& c
   }
   const double fps = options.source_fps.value_or(kAssumedFps);
   const std::vector<std::int64_t> indices = sampled_frames(total, fps, processor, options);
-  const auto count = static_cast<std::int64_t>(indices.size());
-
-  MediaItem item;
-  PictureSize first_size;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = indices[static_cast<std::size_t>(i)];
+  ClipWriter clip(indices.size(), processor, limits);
+  for (std::size_t place = 0; place < indices.size(); ++place) {
+    const auto index = static_cast<std::size_t>(indices[place]);
     Picture picture;
     try {
-      picture = decode_picture(frames[static_cast<std::size_t>(index)], limits);
+      picture = decode_picture(frames[index], limits);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{} (frame {} of a clip)", error.what(), index));
     }
-    const PictureSize size = {picture.height, picture.width};
-    if (i == 0) {
-      first_size = size;
-      item = make_item(MediaKind::kVideo, (count + 1) / kTemporalPatchSize, fitted_frame_size(size, count, processor),
-                       limits);
-    } else if (size != first_size) {
-      throw Error(
-          ErrorCode::kRequest,
-          fmt::format("media: frame {} of a clip is {} x {} pixels, frame {} is {} x {}; send frames of one size",
-                      indices[0], first_size.width, first_size.height, index, size.width, size.height));
-    }
-    write_frame(picture, processor, i / kTemporalPatchSize, i % 2 == 0 ? PatchFrame::kFirst : PatchFrame::kSecond,
-                item);
-    // An odd number: the last frame fills the rest of its patch.
-    if (i + 1 == count && i % 2 == 0) write_frame(picture, processor, i / 2, PatchFrame::kSecond, item);
+    clip.add(place, picture);
   }
+  MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);
   item.digest = frames_digest(frames, config, options);
+  return item;
+}
+
+std::string video_digest(FileBytes file, const MediaConfig& config, const VideoOptions& options) {
+  ContentDigest digest;
+  digest.add("video");
+  add(digest, config.video);
+  add(digest, options);
+  digest.add(file);
+  return digest.hex();
+}
+
+MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLimits& limits,
+                        const VideoOptions& options) {
+  const MediaProcessorConfig processor = with_limits(config.video, options.min_pixels, options.max_pixels);
+  VideoFile video(file, limits);
+  const double fps = options.source_fps.value_or(video.fps());
+  const std::vector<std::int64_t> indices = sampled_frames(video.num_frames(), fps, processor, options);
+  ClipWriter clip(indices.size(), processor, limits);
+  video.read(indices, [&clip](std::size_t place, const Picture& picture) { clip.add(place, picture); });
+  MediaItem item = clip.take();
+  item.timestamps = patch_timestamps(indices, fps);
+  item.digest = video_digest(file, config, options);
   return item;
 }
 

@@ -32,9 +32,16 @@ MediaItem prepare_image(FileBytes file, const MediaConfig& config, const MediaLi
 MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& config, const MediaLimits& limits,
                          const VideoOptions& options = {});
 
+/// The same of an MP4, MOV, WebM, Matroska or GIF file (video_file.h says how). Frames and their rate come from the
+/// file, the rate from options.source_fps if it is given.
+/// @throws Error kRequest: as above; libraries that are missing, with what to install
+MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLimits& limits,
+                        const VideoOptions& options = {});
+
 // MediaItem::digest of what the functions above would return, without decoding: the key of a cache of their results.
 std::string image_digest(FileBytes file, const MediaConfig& config, const ImageOptions& options = {});
 std::string frames_digest(std::span<const FileBytes> frames, const MediaConfig& config,
                           const VideoOptions& options = {});
+std::string video_digest(FileBytes file, const MediaConfig& config, const VideoOptions& options = {});
 
 }  // namespace treble

@@ -15,7 +15,7 @@ struct VideoOptions {
   std::optional<bool> do_sample_frames;    ///< false: every frame is kept, fps and num_frames are not asked
   std::optional<std::int64_t> min_pixels;  ///< of all kept frames together, after resizing
   std::optional<std::int64_t> max_pixels;  ///< alike
-  std::optional<double> source_fps;        ///< of a clip given as pictures: its own rate; otherwise taken for 24
+  std::optional<double> source_fps;        ///< the clip's own rate; pictures are taken for 24, files know theirs
 };
 
 /// The rate of a clip that comes without one.

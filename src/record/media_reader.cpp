@@ -68,12 +68,13 @@ MediaItems MediaReader::read(const Request& request) {
   });
   for_each_item(request.videos, "videos", limits_, [&](const Json& json, const std::string& where) {
     const MediaSource source = read_video_source(json, where, rules);
+    if (!source.is_frames) {
+      const FileBytes file = source.files.front();
+      items.push_back(find_or(video_digest(file, config_, options.video),
+                              [&] { return prepare_video(file, config_, limits_, options.video); }));
+      return;
+    }
     const std::vector<FileBytes> files = views_of(source.files);
-    if (!source.is_frames)
-      throw Error(ErrorCode::kRequest,
-                  fmt::format("request: {} is a file; this version reads clips that are given as pictures, like "
-                              "{{\"frames\": [...]}}",
-                              where));
     VideoOptions video = options.video;
     video.source_fps = source.frame_rate;
     items.push_back(

@@ -16,6 +16,7 @@ from pathlib import Path
 TREBLE = Path(sys.argv[1]).resolve()
 MICRO = Path(sys.argv[2]).resolve() / "micro"
 RELEASE = MICRO / "release"
+MEDIA = MICRO.parent / "media"
 REQUESTS = json.loads((MICRO / "requests.json").read_text(encoding="utf-8"))
 EXPECTED = json.loads((MICRO / "expected_fp32.json").read_text(encoding="utf-8"))
 

@@ -31,16 +31,31 @@ std::string sha256(const void* bytes, std::size_t count) {
   return fmt::format("{:02x}", fmt::join(digest, digest + size, ""));
 }
 
-void check_pixels(const PixelValues& values, const Json& expected) {
-  constexpr std::size_t kStep = 4099;
-  const Json::Array& shape = expected.find("shape")->as_array();
-  REQUIRE(static_cast<double>(values.size()) == shape[0].as_double() * shape[1].as_double());
-  const Json::Array& some = expected.find("every_4099th")->as_array();
+namespace {
+
+template <typename T>
+void check_array(const T* values, std::size_t count, const Json& expected, Tolerance tolerance) {
+  double expected_count = 1;
+  for (const Json& size : expected.find("shape")->as_array()) expected_count *= size.as_double();
+  REQUIRE(static_cast<double>(count) == expected_count);
+  const auto step = static_cast<std::size_t>(expected.find("step")->as_double());
+  const Json::Array& some = expected.find("values")->as_array();
   double largest = 0;
   for (std::size_t i = 0; i < some.size(); ++i)
-    largest = std::max(largest, std::abs(some[i].as_double() - static_cast<double>(values[i * kStep])));
-  CHECK(largest <= 1e-6);
-  CHECK(sha256(values.data(), values.size() * sizeof(float)) == expected.find("sha256")->as_string());
+    largest = std::max(largest, std::abs(some[i].as_double() - static_cast<double>(values[i * step])));
+  CHECK(largest <= tolerance.largest);
+  if (tolerance.is_exact) CHECK(sha256(values, count * sizeof(T)) == expected.find("sha256")->as_string());
+}
+
+}  // namespace
+
+void check_pixels(const PixelValues& values, const Json& expected, Tolerance tolerance) {
+  check_array(values.data(), values.size(), expected, tolerance);
+}
+
+void check_levels(const Picture& picture, const Json& expected, Tolerance tolerance) {
+  CHECK(static_cast<double>(picture.height) == expected.find("shape")->as_array()[0].as_double());
+  check_array(picture.rgb.get(), static_cast<std::size_t>(3 * picture.height * picture.width), expected, tolerance);
 }
 
 }  // namespace treble::testing

@@ -22,8 +22,12 @@ Json read_json(const std::filesystem::path& path);
 /// SHA-256 as 64 hexadecimal digits.
 std::string sha256(const void* bytes, std::size_t count);
 
-/// Checks pixel values [N, 1536] against {"shape", "sha256", "every_4099th"}: the digest, since they are exact, and the
-/// single values, which show where they are not.
-void check_pixels(const PixelValues& values, const Json& expected);
+/// Checks an array against {"shape", "sha256", "step", "values"} of the original stack.
+struct Tolerance {
+  double largest = 0;    ///< difference of a value
+  bool is_exact = true;  ///< the digest has to be equal too
+};
+void check_pixels(const PixelValues& values, const Json& expected, Tolerance tolerance = {});
+void check_levels(const Picture& picture, const Json& expected, Tolerance tolerance = {});
 
 }  // namespace treble::testing
