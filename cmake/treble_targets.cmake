@@ -22,6 +22,14 @@ if(TREBLE_SANITIZE)
   target_link_options(treble_settings INTERFACE -fsanitize=${TREBLE_SANITIZE})
 endif()
 
+# Coverage for libFuzzer, which Clang has; tests/fuzz links it.
+if(TREBLE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TREBLE_FUZZ: libFuzzer comes with Clang; configure with --preset fuzz")
+  endif()
+  target_compile_options(treble_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # treble_folder(NAME SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPENDS folder ...] [LIBRARIES pkg::target ...]
 #               [TEST_DEPENDS folder ...])
 #   The objects treble_NAME of the current folder and, with TESTS, the program treble_NAME_tests. DEPENDS names the
@@ -89,7 +97,11 @@ function(treble_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "ALL_CORES" "LABEL" "FOLDERS;SOURCES")
   treble_folders_below(folders ${ARG_FOLDERS})
   list(TRANSFORM folders PREPEND treble_)
-  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARG_SOURCES})
+  if(NOT TARGET treble_test_main)  # compiled once: it is most of what a small test program takes
+    add_library(treble_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/main.cpp)
+    target_link_libraries(treble_test_main PRIVATE doctest::doctest treble_settings)
+  endif()
+  add_executable(${name} $<TARGET_OBJECTS:treble_test_main> ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${folders} doctest::doctest treble_settings)
   target_compile_definitions(${name} PRIVATE TREBLE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
 

@@ -4,7 +4,9 @@
 
 # What a build and its tests need on Debian 12. oneDNN's CMake package asks for the OpenCL headers.
 build_packages=(git ca-certificates cmake ninja-build g++ ccache pkg-config python3
-  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libsimdjson-dev libutf8proc-dev libcli11-dev doctest-dev)
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libsimdjson-dev libutf8proc-dev libcli11-dev doctest-dev
+  libpng-dev libjpeg62-turbo-dev libwebp-dev libgif-dev libssl-dev
+  libavformat-dev libavcodec-dev libswscale-dev)
 # The tests of python/train draw and resize pictures.
 test_packages=(python3-numpy python3-pil)
 lint_packages=(clang-format-14 shellcheck)

@@ -30,7 +30,8 @@ const CommandText kText = {
         "answered\n"
         "gets {\"error\": {\"code\", \"message\", \"line\"}} in its place and makes the exit status 3. A request, "
         "alone or\n"
-        "on its line, may have 64 MiB. --resume expects the same requests and options as the run that was stopped.\n",
+        "on its line, may have 64 MiB. Images and videos may be paths, relative to the file of requests.\n"
+        "--resume expects the same requests and options as the run that was stopped.\n",
     .example = "answer --model clef-27b ticket.json",
 };
 
@@ -75,14 +76,15 @@ std::optional<File> open_out(const AnswerArguments& args) {
 std::string print_table(const Json& response, const Timings& timings) {
   const bool has_terminal = is_terminal(STDOUT_FILENO);
   const Json& tokens = *response.find("usage")->find("input_tokens");
-  const double seconds = (timings.encode_ms + timings.backbone_ms + timings.head_ms) / 1e3;
+  const double seconds = (timings.encode_ms + timings.vision_ms + timings.backbone_ms + timings.head_ms) / 1e3;
   return answer_table(response, {.width = terminal_width(STDOUT_FILENO), .has_colour = has_terminal}) +
          fmt::format("\n{} tokens in {:.2f} s\n", tokens.number_text(), seconds);
 }
 
 void answer_request(const AnswerArguments& args) {
   if (args.resume) refuse("--resume continues a .jsonl file; one request has nothing to continue");
-  const Request request = parse_request(read_request(args.requests));
+  Request request = parse_request(read_request(args.requests));
+  request.media_folder = folder_of_requests(args.requests);
   std::optional<File> out = open_out(args);
 
   const Engine engine(args.model, args.engine);
@@ -136,6 +138,7 @@ void add_answer(CLI::App& program) {
       ->required();
   add_device_options(command, args->engine);
   add_length_options(command, args->engine);
+  add_media_options(command, args->engine);
   add_pretokenizer_option(command, args->engine.pretokenizer);
   add_word_option<Format>(command, "--format", "NAME", args->format,
                           {{"json", Format::kJson}, {"table", Format::kTable}},

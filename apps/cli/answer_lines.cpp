@@ -104,7 +104,9 @@ void AnswerLines::skip_answered() {
 
 Json AnswerLines::respond(const Engine& engine, const Line& line, ProgressBar& bar) {
   try {
-    const Answers answers = engine.answer(request_of(line));
+    Request request = request_of(line);
+    request.media_folder = folder_of_requests(options_.requests);
+    const Answers answers = engine.answer(request);
     if (answers.dropped_state_tokens > 0) {
       bar.clear();
       report(fmt::format("line {}: {} tokens of the state were cut off", line.number, answers.dropped_state_tokens));

@@ -68,14 +68,16 @@ std::string print_report(const BenchReport& report) {
                  {.title = "p10", .is_right = true},
                  {.title = "p90", .is_right = true},
                  {.title = "encode", .is_right = true},
+                 {.title = "vision", .is_right = true},
                  {.title = "backbone", .is_right = true},
                  {.title = "head", .is_right = true},
                  {.title = "tokens/s", .is_right = true},
                  {.title = "decisions/s", .is_right = true}});
   for (const BenchRow& row : report.rows) {
     table.add({row.name, format_ms(row.total.median_ms), format_ms(row.total.p10_ms), format_ms(row.total.p90_ms),
-               format_ms(row.encode.median_ms), format_ms(row.backbone.median_ms), format_ms(row.head.median_ms),
-               fmt::format("{:.0f}", row.tokens_per_s), fmt::format("{:.1f}", row.decisions_per_s)});
+               format_ms(row.encode.median_ms), format_ms(row.vision.median_ms), format_ms(row.backbone.median_ms),
+               format_ms(row.head.median_ms), fmt::format("{:.0f}", row.tokens_per_s),
+               fmt::format("{:.1f}", row.decisions_per_s)});
   }
   return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n\n",
                      printable(report.model), report.device, format_bytes(report.weight_bytes),

@@ -22,7 +22,9 @@ const CommandText kText = {
     .notes =
         "Prints {\"input_ids\", \"questions\": [{\"id\", \"type\", \"question_span\", \"option_spans\", "
         "\"option_ids\"}]}; types are\n"
-        "0 noul, 1 choice, 2 score. Of DIR only tokenizer.json, tokenizer_config.json and config.json are read.\n",
+        "0 noul, 1 choice, 2 score. With images or videos also \"media\": [{\"type\", \"grid_thw\", \"spans\", "
+        "\"timestamps\"}].\nOf DIR only tokenizer.json, tokenizer_config.json, config.json and the processor's are "
+        "read.\n",
     .example = "encode --model clef-27b ticket.json",
 };
 
@@ -33,7 +35,8 @@ struct EncodeArguments {
 };
 
 void run(const EncodeArguments& args) {
-  const Request request = parse_request(read_request(args.request));
+  Request request = parse_request(read_request(args.request));
+  request.media_folder = folder_of_requests(args.request);
   const EncodedRecord record = encode_request(args.model, request, args.options);
   if (record.dropped_state_tokens > 0) {
     report(fmt::format("{} tokens of the state were cut off", record.dropped_state_tokens));
@@ -48,6 +51,7 @@ void add_encode(CLI::App& program) {
   const auto args = std::make_shared<EncodeArguments>();
   command.add_option("--model", args->model, "release folder")->type_name("DIR")->required();
   add_length_options(command, args->options);
+  add_media_options(command, args->options);
   add_pretokenizer_option(command, args->options.pretokenizer);
   command.add_option("REQUEST", args->request, "a request as JSON")->required();
   command.callback([args] { run(*args); });

@@ -38,8 +38,8 @@ const CommandText kText = {
         "reference against itself, with other activations and with several records a pass. --weights quantises the "
         "models,\n"
         "or without --model the reference itself for a run beside it as it is stored; without either, only the\n"
-        "reference is measured. Records with images or videos are counted and left out. docs/quality.md has the "
-        "formulas.\n",
+        "reference is measured. Records with images or videos are counted and left out where a release reads text\n"
+        "only. docs/quality.md has the formulas.\n",
     .example = "eval --reference clef-flash --model clef-flash-int8 records.jsonl --report eval.html",
 };
 
@@ -212,7 +212,7 @@ void run(EvalArguments& args) {
 
   const EvalReport measured = measure(args.options);
   if (measured.num_image_records + measured.num_video_records > 0) {
-    report(fmt::format("{} records with images and {} with videos were left out: this version reads text",
+    report(fmt::format("{} records with images and {} with videos were left out: not every model reads them",
                        measured.num_image_records, measured.num_video_records));
   }
   replace(html, to_html(measured));
@@ -243,6 +243,7 @@ void add_eval(CLI::App& program) {
                    "do not compute the reference a second and third time");
   add_device_options(command, options.engine);
   add_length_options(command, options.engine);
+  add_media_options(command, options.engine);
   add_pretokenizer_option(command, options.engine.pretokenizer);
   command.add_option("RECORDS", options.records, "files of records, one a line")->required();
   command.callback([args] { run(*args); });

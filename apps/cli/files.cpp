@@ -102,6 +102,12 @@ void File::truncate(std::uint64_t num_bytes) {
   if (::ftruncate(descriptor_, static_cast<off_t>(num_bytes)) != 0) fail_with_errno(ErrorCode::kDevice, name_, "cut");
 }
 
+std::filesystem::path folder_of_requests(const std::string& path) {
+  const std::filesystem::path folder =
+      path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 std::string read_request(const std::string& path) {
   File file = File::input(path);
   std::string text;

@@ -47,6 +47,9 @@ class File {
   bool is_ours_;  // standard streams stay open
 };
 
+/// The folder that paths in requests count from: that of their file, or the current one for standard input.
+std::filesystem::path folder_of_requests(const std::string& path);
+
 /// The whole text of a request. @throws Error kArgument as File::input; kRequest if it is longer than the limit
 std::string read_request(const std::string& path);
 

@@ -1,5 +1,8 @@
 #include "cli/options.h"
 
+#include <cstdint>
+#include <type_traits>
+
 namespace treble::cli {
 
 void add_device_options(CLI::App& command, EngineOptions& options) {
@@ -29,6 +32,26 @@ void add_length_options(CLI::App& command, EngineOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""));
   command.add_flag("--truncate-state", options.truncate_state, "cut the end of a state that is too long, and say so");
+}
+
+void add_media_options(CLI::App& command, EngineOptions& options) {
+  const auto add = [&](const char* name, auto& limit, int unit_bits, const char* text) {
+    constexpr std::int64_t kMost = 1 << 16;
+    command
+        .add_option_function<std::int64_t>(
+            name,
+            [&limit, unit_bits](std::int64_t number) {
+              limit = static_cast<std::remove_reference_t<decltype(limit)>>(number << unit_bits);
+            },
+            text)
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, kMost).description(""));
+  };
+  MediaLimits& limits = options.media_limits;
+  add("--max-media", limits.max_items, 0, "refuse more images or videos  (default: 64 of each)");
+  add("--max-megapixels", limits.max_pixels, 20, "refuse larger pictures        (default: 16)");
+  add("--max-image-mib", limits.max_image_bytes, 20, "refuse larger files of images (default: 16)");
+  add("--max-video-mib", limits.max_video_bytes, 20, "refuse larger videos          (default: 256)");
 }
 
 void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice) {

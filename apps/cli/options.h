@@ -31,6 +31,9 @@ void add_device_options(CLI::App& command, EngineOptions& options);
 /// --max-tokens and --truncate-state.
 void add_length_options(CLI::App& command, EngineOptions& options);
 
+/// --max-media, --max-megapixels, --max-image-mib and --max-video-mib.
+void add_media_options(CLI::App& command, EngineOptions& options);
+
 /// --pretokenizer.
 void add_pretokenizer_option(CLI::App& command, PretokenizerChoice& choice);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <treble/int8_activations.h>
+#include <treble/media_limits.h>
 #include <treble/pretokenizer.h>
 #include <treble/record.h>
 
@@ -41,18 +42,20 @@ struct EngineOptions {
   int num_threads = 0;                                           ///< 0: as many as this process may use
   std::int64_t max_tokens = 65536;  ///< longer records are refused; the model's own limit counts if it is lower
   bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
+  MediaLimits media_limits;         ///< images and videos beyond them are refused, before memory is taken for them
   PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
 };
 
 /// The tokens and spans of one request, as an Engine with these options would run them. Reads tokenizer.json,
-/// tokenizer_config.json and config.json of the release folder, no weights.
+/// tokenizer_config.json, config.json and processor_config.json of the release folder, no weights.
 /// @throws Error kCheckpoint naming the file; kRequest; kTooLong
 EncodedRecord encode_request(const std::filesystem::path& folder, const Request& request,
                              const EngineOptions& options = {});
 
 /// Where the time of one call went, milliseconds.
 struct Timings {
-  double encode_ms = 0;
+  double encode_ms = 0;  ///< reading media included
+  double vision_ms = 0;
   double backbone_ms = 0;
   double head_ms = 0;
 };
@@ -68,7 +71,8 @@ class Engine {
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
 
-  /// Answers every question of every request in one packed pass. Thread-safe; concurrent calls queue.
+  /// Answers every question of every request in one packed pass. Thread-safe; concurrent calls queue. Images and clips
+  /// that come again, in one call or a later one, are neither decoded nor run through the vision tower again.
   /// @param requests  each at most max_tokens tokens once encoded
   /// @param timings   if given, receives where the time went
   /// @return one Answers per request, in order; questions and options in request order

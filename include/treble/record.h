@@ -3,6 +3,9 @@
 #include <treble/json.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +39,11 @@ struct Request {
   std::vector<Question> questions;  ///< in the request's order, ids distinct
   Json images;                      ///< as sent: an array, or null
   Json videos;                      ///< as sent: an array, or null
+  Json media_kwargs;                ///< as sent: options of their preparation, an object, or null
+
+  /// Lets strings in images and videos be paths, relative to this folder. No JSON sets it: whoever takes requests from
+  /// others leaves it empty, so that they cannot have files read.
+  std::optional<std::filesystem::path> media_folder;
 };
 
 /// Upper bounds that a request must keep before it is tokenised.
@@ -69,14 +77,21 @@ struct EncodedQuestion {
   std::vector<std::int32_t> request_order;  ///< request_order[i]: index into Question::options of model option i
 };
 
+struct MediaItem;  ///< an image or clip as the vision tower reads it: src/media/media_item.h
+using MediaItems = std::vector<std::shared_ptr<const MediaItem>>;
+
 /// One request as the model reads it.
 struct EncodedRecord {
   std::vector<std::int32_t> input_ids;  ///< [T]
   std::vector<EncodedQuestion> questions;
+  MediaItems media;               ///< images, then videos
+  std::vector<Span> media_spans;  ///< tokens that stand for media: one span an image and one a video's frame group
   std::int64_t dropped_state_tokens = 0;  ///< cut from the end of the state; 0 unless truncation was asked for
 };
 
-/// {"input_ids": [...], "questions": [{"id", "type", "question_span", "option_spans", "option_ids"}]}
+/// {"input_ids": [...], "questions": [{"id", "type", "question_span", "option_spans", "option_ids"}]}, and with media
+/// "media": [{"type": "image" or "video", "grid_thw": [t, h, w], "spans": [[begin, end], ...]}], a video's with
+/// "timestamps", in seconds.
 Json to_json(const EncodedRecord& record);
 
 /// The answer to one question. Probabilities are double, unrounded.

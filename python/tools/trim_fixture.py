@@ -1,11 +1,13 @@
 """Makes tests/data/micro from the full fixtures: python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro
 and those of quantised releases beside it:        python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro-nf4
 
-Keeps the release, the requests, the expected answers and, of the traced stages, every 8th token row: a wrong layer
-shows in any row, and the full trace is 14 MB. Of a quantised release it keeps the text model and the expected answers,
-and of the hidden states one request's; files that are those of micro become links to them. Needs NumPy.
+Keeps the release, the requests with their media, the expected answers, digests and some of the expected pixel values,
+and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB. Of a quantised
+release it keeps the release and the expected answers, and of the hidden states one request's; files that are those of
+micro become links to them. Needs NumPy.
 """
 
+import hashlib
 import json
 import shutil
 import struct
@@ -15,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 ROW_STEP = 8
+HIDDEN = ("card_example", "three_types", "image_and_videos")   # requests whose hidden states are kept
+SOME = 64  # pixel values that are kept of an array
 NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
@@ -39,13 +43,20 @@ def write_safetensors(path, tensors):
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for _, _, array in tensors))
 
 
+def summary(values):
+    """Of fp32 values, which are exact: shape, SHA-256, and some of them to see by how much others differ."""
+    step = values.size // SOME | 1
+    return {"shape": list(values.shape), "sha256": hashlib.sha256(values.tobytes()).hexdigest(), "step": step,
+            "values": values.reshape(-1)[::step].tolist()}
+
+
 def trim_quantised(source, target):
     release = target / "release"
     release.mkdir(parents=True, exist_ok=True)
     for file in (source / "release").iterdir():
         shared = target.parent / "micro" / "release" / file.name
         if file.name == "model.safetensors":
-            write_safetensors(release / file.name, [t for t in read_safetensors(file) if ".visual." not in t[0]])
+            shutil.copyfile(file, release / file.name)
         elif shared.exists() and shared.read_bytes() == file.read_bytes():
             (release / file.name).unlink(missing_ok=True)
             (release / file.name).symlink_to(Path("../../micro/release") / file.name)
@@ -62,16 +73,20 @@ def main(source, target):
     if not (source / "requests.json").exists():
         return trim_quantised(source, target)
     target.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source / "release", target / "release", dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for folder in ("release", "media"):
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name in ("requests.json", "expected_fp32.json", "expected_bf16.json"):
         shutil.copyfile(source / name, target / name)
-    requests = json.loads((source / "requests.json").read_text(encoding="utf-8"))
-    is_text = lambda tensor: not any(key in requests[tensor.split(".")[0]] for key in ("images", "videos"))
     write_safetensors(target / "expected_fp32.safetensors",
-                      [t for t in read_safetensors(source / "expected_fp32.safetensors") if is_text(t[0])])
+                      [t for t in read_safetensors(source / "expected_fp32.safetensors")
+                       if t[0].endswith("_grid_thw") or t[0].endswith(".hidden") and t[0].split(".")[0] in HIDDEN])
+    pixels = {name: summary(array) for name, _, array in read_safetensors(source / "expected_fp32.safetensors")
+              if ".pixel_values" in name}
+    (target / "pixel_values.json").write_text(json.dumps(pixels, indent=1) + "\n", encoding="utf-8")
     write_safetensors(target / "trace_fp32.safetensors",
                       [(name, dtype, np.ascontiguousarray(array[::ROW_STEP]))
-                       for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors") if is_text(name)])
+                       for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors")
+                       if name.startswith("card_example.") or ".vision." in name])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Writes what the original stack says of a release: logits of transformers in fp32, for the tests of the program.
 
 Usage: python3 make_expected.py MODEL_DIR OUT.jsonl [--sets values templates]
-One line a record: the first of every text family in each set of data/eval, by file and line (from 0), and the logits of its questions in the
+One line a record: the first of every family in each set of data/eval, by file and line (from 0), and the logits of its questions in the
 model's order of options.
 """
 
@@ -11,7 +11,7 @@ import pathlib
 
 import evaluate
 import stacks
-from records import MEDIA, families
+from records import families
 
 
 def main():
@@ -26,8 +26,6 @@ def main():
             file = evaluate.EVAL / f"{name}.jsonl"
             records = evaluate.read_records([file])
             for family in families():
-                if family in MEDIA:
-                    continue
                 line = next(i for i, record in enumerate(records) if record["family"] == family)
                 logits, = stack.logits([records[line]["request"]])
                 rounded = [[round(float(value), 6) for value in scores] for scores in logits]

@@ -130,16 +130,15 @@ class Native:
         self.folder, self.program = folder, program
 
     def logits(self, requests):
-        taken = [i for i, request in enumerate(requests) if not request.get("images") and not request.get("videos")]
         with tempfile.TemporaryDirectory() as scratch:
             lines = pathlib.Path(scratch) / "requests.jsonl"
-            lines.write_text("".join(json.dumps(requests[i], ensure_ascii=False) + "\n" for i in taken))
+            lines.write_text("".join(json.dumps(request, ensure_ascii=False) + "\n" for request in requests))
             answered = subprocess.run([self.program, "answer", "--model", self.folder, "--logits", "--format", "json", lines],
                                       check=True, capture_output=True, text=True).stdout.splitlines()
-        results = [None] * len(requests)
-        for i, line in zip(taken, answered, strict=True):
+        results = []
+        for request, line in zip(requests, answered, strict=True):
             by_question = json.loads(line)["x_logits"]
-            results[i] = [np.asarray(by_question[name], np.float32) for name in requests[i]["questions"]]
+            results.append([np.asarray(by_question[name], np.float32) for name in request["questions"]])
         return results
 
 

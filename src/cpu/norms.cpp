@@ -72,10 +72,17 @@ void gated_rms_norm_rows(const GatedRmsNorm& args, std::int64_t begin, std::int6
 }
 
 template <typename In, typename Out>
-void layer_norm_row(const In* x, const bfloat16* weight, const bfloat16* bias, float eps, std::int64_t count,
+void layer_norm_row(In* x, const In* delta, const bfloat16* weight, const bfloat16* bias, float eps, std::int64_t count,
                     Out* out) {
   VecF32 total = zero();
-  for (std::int64_t i = 0; i < count; i += kLanes) total = hn::Add(total, load(x + i, count - i));
+  for (std::int64_t i = 0; i < count; i += kLanes) {
+    VecF32 value = load(x + i, count - i);
+    if (delta) {
+      value = round_to<In>(hn::Add(value, load(delta + i, count - i)));
+      store(value, x + i, count - i);
+    }
+    total = hn::Add(total, value);
+  }
   const VecF32 mean = fill(sum(total) / static_cast<float>(count));
 
   // A second sweep: the difference of the two moments would lose the digits that a large mean takes.
@@ -99,8 +106,9 @@ template <typename In, typename Out>
 void layer_norm_rows_of(const LayerNorm& args, std::int64_t begin, std::int64_t end) {
   const TensorView& out = args.out.plain;
   for (std::int64_t r = begin; r < end; ++r) {
-    layer_norm_row(args.x.as<In>() + r * args.x.stride(0), args.weight.as<bfloat16>(), args.bias.as<bfloat16>(),
-                   args.eps, args.x.size(1), out.as<Out>() + r * out.stride(0));
+    layer_norm_row(args.x.as<In>() + r * args.x.stride(0),
+                   args.delta ? args.delta.as<In>() + r * args.delta.stride(0) : nullptr, args.weight.as<bfloat16>(),
+                   args.bias.as<bfloat16>(), args.eps, args.x.size(1), out.as<Out>() + r * out.stride(0));
   }
 }
 

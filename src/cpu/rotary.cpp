@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "cpu/cpu_ops.h"
 #include "cpu/rms_norm-inl.h"
+#include "cpu/rotary_frequencies.h"
 #include "cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,14 +58,6 @@ namespace treble::cpu {
 namespace {
 
 constexpr std::int64_t kTokensPerTask = 16;
-
-/// theta^(-2i / rotary_dim), in fp32 like the reference: at position 16383 the last bit is 0.001 rad.
-std::vector<float> rotary_frequencies(float theta, std::int64_t count) {
-  std::vector<float> frequencies;
-  for (std::int64_t i = 0; i < count; ++i)
-    frequencies.push_back(1.0f / std::pow(theta, static_cast<float>(i) / static_cast<float>(count)));
-  return frequencies;
-}
 
 /// 0 time, 1 height, 2 width
 std::int64_t axis_of(std::int64_t frequency, const std::array<std::int32_t, 3>& section) {

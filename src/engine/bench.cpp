@@ -12,8 +12,10 @@
 
 #include "engine/backend.h"
 #include "engine/pipeline.h"
+#include "media/media_config.h"
 #include "model/synthetic.h"
 #include "record/encode.h"
+#include "record/media_reader.h"
 #include "text/tokenizer.h"
 
 namespace treble {
@@ -49,6 +51,7 @@ BenchRow summarise(std::string name, const std::vector<Sample>& samples, std::in
   row.decisions = decisions;
   row.total = figure(samples, [](const Sample& s) { return s.total_ms; });
   row.encode = figure(samples, [](const Sample& s) { return s.parts.encode_ms; });
+  row.vision = figure(samples, [](const Sample& s) { return s.parts.vision_ms; });
   row.backbone = figure(samples, [](const Sample& s) { return s.parts.backbone_ms; });
   row.head = figure(samples, [](const Sample& s) { return s.parts.head_ms; });
   row.tokens_per_s = static_cast<double>(total_tokens) / row.total.median_ms * 1e3;
@@ -118,8 +121,8 @@ BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptio
 }
 
 /// Times real requests one at a time, from parsed JSON to decoded answers.
-BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, const EncodeOptions& encode_options,
-                       const std::filesystem::path& path) {
+BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, MediaReader& media,
+                       const EncodeOptions& encode_options, const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file)
     throw Error(ErrorCode::kArgument, fmt::format("bench: {} cannot be read; give a .jsonl file", path.string()));
@@ -128,12 +131,13 @@ BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, const Enc
   std::string line;
   for (bool first = true; std::getline(file, line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Request request = parse_request(line);
+    Request request = parse_request(line);
+    request.media_folder = path.parent_path();
     for (const bool timed : {false, true}) {
       if (!timed && !first) continue;  // only the first request runs twice, once to warm up
       Sample sample;
       const Clock::time_point start = Clock::now();
-      const EncodedRecord record = encode_record(request, tokenizer, encode_options);
+      const EncodedRecord record = encode_record(request, tokenizer, encode_options, media.read(request));
       sample.parts.encode_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       const auto logits = pipeline.run(std::span(&record, 1), &sample.parts);
       decode_answers(request, record, logits.front());
@@ -208,15 +212,17 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   Model model = is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops, options.engine.weights)
                              : load_model(options.model, *ops, options.engine.weights);
   report.weight_bytes = model.weight_bytes;
-  Pipeline pipeline(std::move(ops), std::move(model), num_threads);
+  constexpr std::size_t kNoCache = 0;  // a picture that comes again is timed again
+  Pipeline pipeline(std::move(ops), std::move(model), num_threads, kNoCache);
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));
     const EncodeOptions encode_options{
         .max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
         .truncate_state = options.engine.truncate_state};
-    report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), encode_options,
-                                        options.records));
+    MediaReader media(read_media_config(options.model), options.engine.media_limits, kNoCache);
+    report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), media,
+                                        encode_options, options.records));
   } else {
     for (const std::int64_t tokens : options.tokens) {
       report_step(fmt::format("{} tokens", tokens));
@@ -236,6 +242,7 @@ Json to_json(const BenchReport& report) {
                                 {"decisions", Json::integer(row.decisions)},
                                 {"total_ms", to_json(row.total)},
                                 {"encode_ms", to_json(row.encode)},
+                                {"vision_ms", to_json(row.vision)},
                                 {"backbone_ms", to_json(row.backbone)},
                                 {"head_ms", to_json(row.head)},
                                 {"tokens_per_s", Json::real(row.tokens_per_s)},

@@ -35,7 +35,7 @@ struct BenchRow {
   std::string name;               ///< "298 tokens x 1", or "records"
   std::int64_t total_tokens = 0;  ///< in one pass (of `records`: the mean)
   std::int64_t decisions = 0;     ///< questions answered in one pass (of `records`: the mean)
-  BenchFigure total, encode, backbone, head;
+  BenchFigure total, encode, vision, backbone, head;
   double tokens_per_s = 0;     ///< at the median
   double decisions_per_s = 0;  ///< at the median
   std::vector<OpTime> ops;     ///< of one pass, means of the timed ones, the longest first; only with `profile`

@@ -8,8 +8,10 @@
 
 #include "engine/backend.h"
 #include "engine/pipeline.h"
+#include "media/media_config.h"
 #include "model/config.h"
 #include "record/encode.h"
+#include "record/media_reader.h"
 #include "text/tokenizer.h"
 
 namespace treble {
@@ -17,6 +19,7 @@ namespace treble {
 struct Engine::State {
   Tokenizer tokenizer;
   EncodeOptions encode_options;
+  MediaReader media;
   Pipeline pipeline;
 };
 
@@ -55,12 +58,14 @@ Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions&
 
 EncodedRecord encode_request(const std::filesystem::path& folder, const Request& request,
                              const EngineOptions& options) {
-  return encode_record(request, open_tokenizer(folder, options), encode_options_of(folder, options));
+  const Tokenizer tokenizer = open_tokenizer(folder, options);
+  MediaReader media(read_media_config(folder), options.media_limits);
+  return encode_record(request, tokenizer, encode_options_of(folder, options), media.read(request));
 }
 
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
     : state_(new State{open_tokenizer(folder, options), encode_options_of(folder, options),
-                       open_pipeline(folder, options)}) {
+                       MediaReader(read_media_config(folder), options.media_limits), open_pipeline(folder, options)}) {
   check_vocabulary(folder, state_->tokenizer, state_->pipeline.model());
 }
 
@@ -89,7 +94,7 @@ Answers Engine::answer(const Request& request, Timings* timings) const {
 }
 
 EncodedRecord Engine::encode(const Request& request) const {
-  return encode_record(request, state_->tokenizer, state_->encode_options);
+  return encode_record(request, state_->tokenizer, state_->encode_options, state_->media.read(request));
 }
 
 std::size_t Engine::peak_activation_bytes() const {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
 #include <limits>
+
+#include "media/media_item.h"
 
 namespace treble {
 namespace {
@@ -40,6 +43,50 @@ void add_questions(PackedBatch& batch, const EncodedRecord& record, std::int32_t
   batch.cu_options.push_back(static_cast<std::int32_t>(batch.option_question.size()));
 }
 
+void add_media(PackedBatch& batch, const EncodedRecord& record, std::int32_t offset) {
+  for (const std::shared_ptr<const MediaItem>& item : record.media)
+    batch.media.push_back({.grid_t = item->grid_t,
+                           .grid_h = item->grid_h,
+                           .grid_w = item->grid_w,
+                           .pixel_values = item->pixel_values,
+                           .digest = item->digest});
+  for (const Span& span : record.media_spans)
+    for (std::int32_t t = span.begin; t < span.end; ++t) batch.media_tokens.push_back(offset + t);
+}
+
+/// M-RoPE positions of one record, which begins at token `offset` of the batch. Text counts on alike on all axes. The
+/// tokens of an image or a frame group share their time; rows and columns count from it, and the text behind goes on
+/// past the longer side.
+void add_positions(PackedBatch& batch, const EncodedRecord& record, std::size_t offset) {
+  const std::size_t total_tokens = batch.input_ids.size();
+  std::int32_t* const time = batch.positions.data() + offset;
+  std::int32_t* const height = time + total_tokens;
+  std::int32_t* const width = height + total_tokens;
+  std::int32_t next = 0, t = 0;  // position and token
+  const auto add_text = [&](std::int32_t end) {
+    for (; t < end; ++t) time[t] = height[t] = width[t] = next++;
+  };
+  auto span = record.media_spans.begin();
+  for (const std::shared_ptr<const MediaItem>& item : record.media) {
+    const auto rows = static_cast<std::int32_t>(item->grid_h / 2),
+               columns = static_cast<std::int32_t>(item->grid_w / 2);
+    for (std::int64_t group = 0; group < item->grid_t; ++group, ++span) {
+      if (span == record.media_spans.end() || span->end - span->begin != rows * columns)
+        throw Error(ErrorCode::kInternal, fmt::format("engine: the span of frame group {} of an item of {} x {} tokens "
+                                                      "does not fit it",
+                                                      group, rows, columns));
+      add_text(span->begin);
+      for (; t < span->end; ++t) {
+        time[t] = next;
+        height[t] = next + (t - span->begin) / columns;
+        width[t] = next + (t - span->begin) % columns;
+      }
+      next += std::max(rows, columns);
+    }
+  }
+  add_text(static_cast<std::int32_t>(record.input_ids.size()));
+}
+
 }  // namespace
 
 PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size) {
@@ -55,14 +102,13 @@ PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t voca
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto offset = static_cast<std::int32_t>(batch.input_ids.size());
     add_tokens(batch, records[i], vocab_size);
+    add_media(batch, records[i], offset);
     add_questions(batch, records[i], static_cast<std::int32_t>(i), offset);
   }
 
-  // Text only: time, height and width all count the record's tokens.
-  batch.positions.reserve(3 * total_tokens);
-  for (int axis = 0; axis < 3; ++axis)
-    for (const EncodedRecord& record : records)
-      for (std::size_t t = 0; t < record.input_ids.size(); ++t) batch.positions.push_back(static_cast<std::int32_t>(t));
+  batch.positions.resize(3 * total_tokens);
+  for (std::size_t i = 0; i < records.size(); ++i)
+    add_positions(batch, records[i], static_cast<std::size_t>(batch.cu_seqlens[i]));
   return batch;
 }
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
+#include "media/media_item.h"
+
 namespace treble {
 namespace {
 
@@ -34,6 +36,57 @@ TEST_CASE("pack_batch: records lie end to end and each counts its positions from
   CHECK(batch.input_ids == Ints{1, 2, 3, 4, 5, 6, 7});
   CHECK(batch.cu_seqlens == Ints{0, 4, 7});
   CHECK(batch.positions == Ints{0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2});
+}
+
+std::shared_ptr<const MediaItem> item_of(std::int64_t t, std::int64_t h, std::int64_t w) {
+  auto item = std::make_shared<MediaItem>();
+  item->kind = t == 1 ? MediaKind::kImage : MediaKind::kVideo;
+  item->grid_t = t;
+  item->grid_h = h;
+  item->grid_w = w;
+  item->digest = std::to_string(t * h * w);
+  return item;
+}
+
+Ints axis_of(const PackedBatch& batch, std::ptrdiff_t axis) {
+  const std::ptrdiff_t begin = axis * batch.total_tokens();
+  return Ints(batch.positions.begin() + begin, batch.positions.begin() + begin + batch.total_tokens());
+}
+
+TEST_CASE("pack_batch: an image's tokens share their time, and text goes on past its longer side") {
+  EncodedRecord record = record_of(Ints(13, 1), {});
+  record.media = {item_of(1, 4, 6)};
+  record.media_spans = {{4, 10}};
+  const PackedBatch batch = pack_batch(std::span(&record, 1), 100);
+  CHECK(axis_of(batch, 0) == Ints{0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 7, 8, 9});
+  CHECK(axis_of(batch, 1) == Ints{0, 1, 2, 3, 4, 4, 4, 5, 5, 5, 7, 8, 9});
+  CHECK(axis_of(batch, 2) == Ints{0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 7, 8, 9});
+  CHECK(batch.media_tokens == Ints{4, 5, 6, 7, 8, 9});
+  REQUIRE(batch.media.size() == 1);
+  CHECK(batch.media[0].grid_h == 4);
+  CHECK(batch.media[0].grid_w == 6);
+  CHECK(batch.media[0].digest == "24");
+}
+
+TEST_CASE("pack_batch: each frame group of a clip is placed like an image, at its record's place in the batch") {
+  EncodedRecord video = record_of(Ints(11, 1), {});
+  video.media = {item_of(2, 4, 2)};
+  video.media_spans = {{3, 5}, {7, 9}};
+  const std::vector<EncodedRecord> records = {record_of({5, 6}, {}), video};
+  const PackedBatch batch = pack_batch(records, 100);
+  CHECK(axis_of(batch, 0) == Ints{0, 1, /**/ 0, 1, 2, 3, 3, 5, 6, 7, 7, 9, 10});
+  CHECK(axis_of(batch, 1) == Ints{0, 1, /**/ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(axis_of(batch, 2) == Ints{0, 1, /**/ 0, 1, 2, 3, 3, 5, 6, 7, 7, 9, 10});
+  CHECK(batch.media_tokens == Ints{5, 6, 9, 10});
+}
+
+TEST_CASE("pack_batch: a span that does not fit its grid is an error of ours, not a wrong position") {
+  EncodedRecord record = record_of(Ints(13, 1), {});
+  record.media = {item_of(1, 4, 6)};
+  record.media_spans = {{4, 9}};
+  CHECK_THROWS_AS(pack_batch(std::span(&record, 1), 100), Error);
+  record.media_spans.clear();
+  CHECK_THROWS_AS(pack_batch(std::span(&record, 1), 100), Error);
 }
 
 TEST_CASE("pack_batch: spans are shifted to their record's place in the batch") {

@@ -41,16 +41,21 @@ bool is_observed(const std::string& stage) {
 
 }  // namespace
 
-Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads)
+Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes)
     : num_threads_(resolve_threads(num_threads)),
       ops_(std::move(ops)),
       model_(std::move(model)),
-      workspace_(ops_->memory()) {}
+      workspace_(ops_->memory()),
+      vision_(vision_cache_bytes) {}
 
 std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings,
                                                            const HiddenObserver& observer) {
   if (records.empty()) return {};
   const PackedBatch batch = pack_batch(records, model_.config.text.vocab_size);
+  if (!batch.media.empty() && !model_.vision)
+    throw Error(ErrorCode::kRequest,
+                "request: has images or videos, but this release has no vision tower; send text only, or use a release "
+                "with model.visual.* tensors");
 
   const std::lock_guard lock(mutex_);
   const ThreadCount threads(num_threads_);
@@ -62,12 +67,16 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const Encod
     };
   }
   const Clock::time_point start = Clock::now();
-  const TensorView hidden = run_backbone(model_, batch, *ops_, workspace_, trace);
+  TensorView media_features;
+  if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
+  const Clock::time_point vision_done = Clock::now();
+  const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
   if (observer) observe(*ops_, observer, "hidden", hidden);
   const Clock::time_point backbone_done = Clock::now();
   const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
   if (timings) {
-    timings->backbone_ms += ms_between(start, backbone_done);
+    timings->vision_ms += ms_between(start, vision_done);
+    timings->backbone_ms += ms_between(vision_done, backbone_done);
     timings->head_ms += ms_between(backbone_done, Clock::now());
   }
   return unpack_logits(records, logits);
@@ -76,6 +85,11 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const Encod
 std::size_t Pipeline::peak_activation_bytes() const {
   const std::lock_guard lock(mutex_);
   return workspace_.peak_bytes();
+}
+
+std::size_t Pipeline::num_computed_media() const {
+  const std::lock_guard lock(mutex_);
+  return vision_.num_computed();
 }
 
 int resolve_threads(int num_threads) {

@@ -11,28 +11,35 @@
 #include <string>
 #include <vector>
 
+#include "engine/vision_stage.h"
 #include "model/weights.h"
 #include "ops/ops.h"
 #include "tensor/workspace.h"
 
 namespace treble {
 
-/// Receives hidden states while a pass runs: "embed", "layer00.out", ... (the residual stream after the embedding and
-/// after each layer) and "hidden" (what the head reads). For reports: every stage is copied to the host.
+/// Receives hidden states while a pass runs: "embed", "layer00.out", ... (the residual stream after the embedding,
+/// media not yet in place, and after each layer) and "hidden" (what the head reads). For reports: every stage is copied
+/// to the host.
 /// @param rows  [T, hidden_size] f32, valid during the call only
 using HiddenObserver = std::function<void(const std::string& stage, std::span<const float> rows)>;
 
 /// A model on its backend: from encoded records to logits, the middle of the spine. Thread-safe; calls queue.
 class Pipeline {
  public:
-  Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads);
+  /// @param vision_cache_bytes  of the vision tower's results, the most that is kept
+  Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads,
+           std::size_t vision_cache_bytes = std::size_t{256} << 20);
 
   /// @return [record][question][option] logits in the model's option order
+  /// @throws Error kRequest if a record has media and the release no vision tower
   std::vector<std::vector<std::vector<float>>> run(std::span<const EncodedRecord> records, Timings* timings = nullptr,
                                                    const HiddenObserver& observer = {});
 
   const Model& model() const { return model_; }
   std::size_t peak_activation_bytes() const;
+  /// Images and clips that the vision tower has computed so far: those that came again are not computed again.
+  std::size_t num_computed_media() const;
 
  private:
   const int num_threads_;
@@ -40,6 +47,7 @@ class Pipeline {
   std::unique_ptr<Ops> ops_;
   Model model_;
   Workspace workspace_;
+  VisionStage vision_;
 };
 
 /// As many threads as asked for, or as this process may use. @throws Error kArgument if negative or above 1,024

@@ -103,6 +103,22 @@ void ProfiledOps::do_add_rows(const AddRows& args) {
   measure("add_rows", [&] { ops_->add_rows(args); });
 }
 
+void ProfiledOps::do_scatter_rows(const ScatterRows& args) {
+  measure("scatter_rows", [&] { ops_->scatter_rows(args); });
+}
+
+void ProfiledOps::do_add_interpolated_rows(const AddInterpolatedRows& args) {
+  measure("add_interpolated_rows", [&] { ops_->add_interpolated_rows(args); });
+}
+
+void ProfiledOps::do_axial_rotary_tables(const AxialRotaryTables& args) {
+  measure("axial_rotary_tables", [&] { ops_->axial_rotary_tables(args); });
+}
+
+void ProfiledOps::do_rotate_heads(const RotateHeads& args) {
+  measure("rotate_heads", [&] { ops_->rotate_heads(args); });
+}
+
 void ProfiledOps::do_option_features(const OptionFeatures& args) {
   measure("option_features", [&] { ops_->option_features(args); });
 }

@@ -61,6 +61,10 @@ class ProfiledOps final : public Ops {
   void do_span_mean(const SpanMean& args) override;
   void do_gelu(const Gelu& args) override;
   void do_add_rows(const AddRows& args) override;
+  void do_scatter_rows(const ScatterRows& args) override;
+  void do_add_interpolated_rows(const AddInterpolatedRows& args) override;
+  void do_axial_rotary_tables(const AxialRotaryTables& args) override;
+  void do_rotate_heads(const RotateHeads& args) override;
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 

@@ -8,8 +8,11 @@
 
 #include "engine/backend.h"
 #include "eval/runs.h"
+#include "media/media_config.h"
+#include "media/media_item.h"
 #include "model/config.h"
 #include "record/encode.h"
+#include "record/media_reader.h"
 #include "text/tokenizer.h"
 
 namespace treble::eval {
@@ -33,6 +36,30 @@ std::shared_ptr<Pipeline> open_pipeline(const std::filesystem::path& folder, con
   return std::make_shared<Pipeline>(std::move(ops), std::move(model), options.num_threads);
 }
 
+/// The same record without the pixels, which would not fit into memory for all records at once.
+EncodedRecord without_pixels(EncodedRecord record) {
+  for (std::shared_ptr<const MediaItem>& item : record.media) {
+    auto copy = std::make_shared<MediaItem>();
+    copy->kind = item->kind;
+    copy->grid_t = item->grid_t;
+    copy->grid_h = item->grid_h;
+    copy->grid_w = item->grid_w;
+    copy->timestamps = item->timestamps;
+    copy->digest = item->digest;
+    item = std::move(copy);
+  }
+  return record;
+}
+
+bool reads_media(const EvalOptions& options) {
+  std::vector<std::filesystem::path> folders = options.models;
+  folders.push_back(options.reference);
+  return std::ranges::all_of(folders, [](const std::filesystem::path& folder) {
+    return !std::filesystem::is_directory(folder) ||
+           read_config(folder).vision.has_value();  // opening it will say more
+  });
+}
+
 Encoded encode_all(const std::filesystem::path& folder, std::span<const LabelledRecord> records,
                    const EngineOptions& options) {
   if (!std::filesystem::is_directory(folder))
@@ -41,10 +68,12 @@ Encoded encode_all(const std::filesystem::path& folder, std::span<const Labelled
   const Tokenizer tokenizer(folder, options.pretokenizer);
   const EncodeOptions encode_options{.max_tokens = std::min(options.max_tokens, read_max_positions(folder)),
                                      .truncate_state = options.truncate_state};
+  MediaReader media(read_media_config(folder), options.media_limits);
   Encoded encoded;
   for (const LabelledRecord& record : records) {
     try {
-      encoded.push_back(encode_record(record.request, tokenizer, encode_options));
+      encoded.push_back(
+          without_pixels(encode_record(record.request, tokenizer, encode_options, media.read(record.request))));
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("eval: {}: {} (as {} reads it)", record.place, error.what(), name_of(folder)));
@@ -53,8 +82,12 @@ Encoded encode_all(const std::filesystem::path& folder, std::span<const Labelled
   return encoded;
 }
 
+const std::string& digest_of(const std::shared_ptr<const MediaItem>& item) {
+  return item->digest;
+}
+
 bool are_equal(const EncodedRecord& a, const EncodedRecord& b) {
-  return a.input_ids == b.input_ids &&
+  return a.input_ids == b.input_ids && std::ranges::equal(a.media, b.media, {}, &digest_of, &digest_of) &&
          std::ranges::equal(a.questions, b.questions, [](const EncodedQuestion& x, const EncodedQuestion& y) {
            return x.question_span == y.question_span && x.option_spans == y.option_spans &&
                   x.request_order == y.request_order;
@@ -70,8 +103,8 @@ Encoded encode_for_all(const EvalOptions& options, std::span<const LabelledRecor
       if (!are_equal(encoded[r], by_model[r]))
         throw Error(
             ErrorCode::kCheckpoint,
-            fmt::format("eval: {} reads {} as other tokens than {}: its tokenizer or length limit differs; only "
-                        "models that read the same can be compared",
+            fmt::format("eval: {} reads {} as other tokens or pixels than {}: its tokenizer, length limit or processor "
+                        "configuration differs; only models that read the same can be compared",
                         name_of(model), records[r].place, name_of(options.reference)));
     }
   }
@@ -199,11 +232,11 @@ EvalReport run_eval(const EvalOptions& options, const EvalProgress& progress) {
   report.device = describe_device(options.engine);
 
   // Everything that can be wrong with the files is found before weights are touched.
-  const RecordFiles files = read_records(options.records);
+  const RecordFiles files = read_records(options.records, reads_media(options));
   const std::span<const LabelledRecord> records(files.records);
   const std::vector<Grouping> groupings = find_groups(options, records);
   report_step("encoding", 0, records.size());
-  const Encoded encoded = encode_for_all(options, records);
+  Encoded encoded = encode_for_all(options, records);
   const std::vector<std::size_t> cu_tokens = count_tokens(encoded);
 
   report_step("loading weights", 0, records.size());
@@ -214,8 +247,10 @@ EvalReport run_eval(const EvalOptions& options, const EvalProgress& progress) {
   const std::size_t num_noise_runs = runs.size();
   std::ranges::move(open_models(options), std::back_inserter(runs));
 
-  const std::vector<RunResult> results = run_records(
-      reference, runs, records, encoded, [&](std::size_t done) { report_step("answering", done, records.size()); });
+  MediaReader media(read_media_config(options.reference), options.engine.media_limits);
+  const std::vector<RunResult> results = run_records(reference, runs, records, encoded, media, [&](std::size_t done) {
+    report_step("answering", done, records.size());
+  });
 
   const std::vector<Slice> slices = make_slices(records);
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -53,7 +53,7 @@ struct RunReport {
 struct EvalReport {
   std::string device;                                        ///< "cpu (AVX2), 2 threads, f32 activations"
   std::size_t num_records = 0;                               ///< that were run
-  std::size_t num_image_records = 0, num_video_records = 0;  ///< left out
+  std::size_t num_image_records = 0, num_video_records = 0;  ///< left out: a model reads no media
   std::size_t num_questions = 0, num_labelled = 0;
   RunReport reference;
   std::vector<RunReport> runs;  ///< the noise floor, then the models in the order given

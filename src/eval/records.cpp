@@ -99,7 +99,7 @@ LabelledRecord parse_record(std::string_view line, const std::string& place) {
   }
 }
 
-RecordFiles read_records(std::span<const std::filesystem::path> files) {
+RecordFiles read_records(std::span<const std::filesystem::path> files, bool with_media) {
   RecordFiles found;
   for (const std::filesystem::path& path : files) {
     std::ifstream file(path);
@@ -109,9 +109,10 @@ RecordFiles read_records(std::span<const std::filesystem::path> files) {
     for (std::int64_t number = 1; std::getline(file, line); ++number) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       LabelledRecord record = parse_record(line, fmt::format("{} line {}", path.string(), number));
-      if (has_media(record.request.videos)) {
+      record.request.media_folder = path.parent_path();
+      if (!with_media && has_media(record.request.videos)) {
         ++found.num_video_records;
-      } else if (has_media(record.request.images)) {
+      } else if (!with_media && has_media(record.request.images)) {
         ++found.num_image_records;
       } else {
         found.records.push_back(std::move(record));
@@ -124,7 +125,9 @@ RecordFiles read_records(std::span<const std::filesystem::path> files) {
         ErrorCode::kArgument,
         num_skipped == 0
             ? std::string("eval: the files hold no record; give lines of {\"request\": ..., \"answers\": ...}")
-            : fmt::format("eval: all {} records have images or videos, which this version does not read", num_skipped));
+            : fmt::format(
+                  "eval: all {} records have images or videos, which a release without a vision tower does not read",
+                  num_skipped));
   }
   return found;
 }

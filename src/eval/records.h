@@ -21,7 +21,7 @@ struct LabelledRecord {
   std::vector<std::optional<std::size_t>> labels;  ///< [question] index into Question::options
 };
 
-/// Records that can be run, in order, and how many were left out because they have media.
+/// Records that can be run, in order, and how many were left out because a model reads no media.
 struct RecordFiles {
   std::vector<LabelledRecord> records;
   std::size_t num_image_records = 0;  ///< left out: images, no video
@@ -34,8 +34,9 @@ struct RecordFiles {
 /// @throws Error kRequest naming the place: no JSON, no request, an answer to no question, a label that is no option
 LabelledRecord parse_record(std::string_view line, const std::string& place);
 
-/// Reads .jsonl files; blank lines are skipped.
+/// Reads .jsonl files; blank lines are skipped. Paths of media count from the file's folder.
+/// @param with_media  whether records with images or videos are run, or left out and counted
 /// @throws Error kArgument if a file cannot be read or no record is left; kRequest as parse_record
-RecordFiles read_records(std::span<const std::filesystem::path> files);
+RecordFiles read_records(std::span<const std::filesystem::path> files, bool with_media);
 
 }  // namespace treble::eval

@@ -221,8 +221,8 @@ std::string summary(const EvalReport& report) {
       escape_html(report.reference.name), report.num_records, report.num_questions, report.num_labelled, version(),
       escape_html(report.device));
   if (report.num_image_records + report.num_video_records > 0)
-    out += fmt::format("<p>Left out: {} records with images, {} with videos.</p>\n", report.num_image_records,
-                       report.num_video_records);
+    out += fmt::format("<p>Left out: {} records with images, {} with videos, which not every model reads.</p>\n",
+                       report.num_image_records, report.num_video_records);
   return out;
 }
 

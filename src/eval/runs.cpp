@@ -4,6 +4,7 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace treble::eval {
 namespace {
@@ -21,11 +22,19 @@ struct StageRows {
 class Runner {
  public:
   Runner(const Run& reference, std::span<const Run> others, std::span<const LabelledRecord> records,
-         std::span<const EncodedRecord> encoded)
-      : reference_(reference), others_(others), records_(records), encoded_(encoded), results_(others.size() + 1) {}
+         std::span<EncodedRecord> encoded, MediaReader& media)
+      : reference_(reference),
+        others_(others),
+        records_(records),
+        encoded_(encoded),
+        media_(media),
+        results_(others.size() + 1) {}
 
   /// Computes records [begin, end) with every run.
   void run_chunk(std::size_t begin, std::size_t end) {
+    std::vector<MediaItems> without_pixels;
+    for (std::size_t r = begin; r < end; ++r)
+      without_pixels.push_back(std::exchange(encoded_[r].media, media_.read(records_[r].request)));
     run_reference(begin, end);
     for (std::size_t i = 0; i < others_.size(); ++i) {
       for (std::size_t first = begin, row = 0; first < end;) {
@@ -34,6 +43,7 @@ class Runner {
         for (; first < last; ++first) row += encoded_[first].input_ids.size();
       }
     }
+    for (std::size_t r = begin; r < end; ++r) encoded_[r].media = std::move(without_pixels[r - begin]);
   }
 
   std::vector<RunResult> take() { return std::move(results_); }
@@ -112,7 +122,8 @@ class Runner {
   const Run& reference_;
   std::span<const Run> others_;
   std::span<const LabelledRecord> records_;
-  std::span<const EncodedRecord> encoded_;
+  std::span<EncodedRecord> encoded_;
+  MediaReader& media_;
   std::vector<StageRows> reference_rows_;
   std::vector<RunResult> results_;
 };
@@ -120,9 +131,9 @@ class Runner {
 }  // namespace
 
 std::vector<RunResult> run_records(const Run& reference, std::span<const Run> others,
-                                   std::span<const LabelledRecord> records, std::span<const EncodedRecord> encoded,
-                                   const std::function<void(std::size_t)>& progress) {
-  Runner runner(reference, others, records, encoded);
+                                   std::span<const LabelledRecord> records, std::span<EncodedRecord> encoded,
+                                   MediaReader& media, const std::function<void(std::size_t)>& progress) {
+  Runner runner(reference, others, records, encoded, media);
   for (std::size_t begin = 0; begin < records.size();) {
     std::size_t end = begin, num_tokens = 0;
     do {

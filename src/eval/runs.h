@@ -12,6 +12,7 @@
 #include "engine/pipeline.h"
 #include "eval/metrics.h"
 #include "eval/records.h"
+#include "record/media_reader.h"
 
 namespace treble::eval {
 
@@ -38,12 +39,13 @@ struct Run {
 /// Computes all records with the reference, one record a pass, and with each of the other runs, and compares hidden
 /// states on the way, so that no more than a few records' states are held.
 /// A run whose model has another width or number of layers has no stages.
-/// @param encoded   one per record, the same for all runs
+/// @param encoded   one per record, the same for all runs; the pixels of their media are taken from `media` for as long
+///                  as they are needed
 /// @param progress  called with the number of records that are done
 /// @return [0] the reference, then the others in order
 /// @throws Error kCheckpoint naming run and record if a logit is not finite; kDevice
 std::vector<RunResult> run_records(const Run& reference, std::span<const Run> others,
-                                   std::span<const LabelledRecord> records, std::span<const EncodedRecord> encoded,
-                                   const std::function<void(std::size_t)>& progress);
+                                   std::span<const LabelledRecord> records, std::span<EncodedRecord> encoded,
+                                   MediaReader& media, const std::function<void(std::size_t)>& progress);
 
 }  // namespace treble::eval

@@ -154,8 +154,8 @@ std::pair<TensorView, TensorView> make_rotary_tables(const TextConfig& config, c
 
 }  // namespace
 
-TensorView run_backbone(const Model& model, const PackedBatch& batch, Ops& ops, Workspace& workspace,
-                        const Trace& trace) {
+TensorView run_backbone(const Model& model, const PackedBatch& batch, const TensorView& media_features, Ops& ops,
+                        Workspace& workspace, const Trace& trace) {
   const TextConfig& config = model.config.text;
   const BackboneWeights& weights = model.backbone;
   const std::int64_t T = batch.total_tokens();
@@ -170,6 +170,7 @@ TensorView run_backbone(const Model& model, const PackedBatch& batch, Ops& ops, 
 
   ops.embedding({.ids = ops.upload(workspace, host_view(batch.input_ids)), .table = weights.embed_tokens, .out = x});
   if (trace) trace("embed", x);
+  if (media_features) ops.scatter_rows({.rows = media_features, .index = host_view(batch.media_tokens), .x = x});
 
   TensorView delta;  // added to x by the next norm
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {

@@ -159,6 +159,39 @@ TextConfig read_text_config(const Section& text) {
   return config;
 }
 
+VisionConfig read_vision_config(const Section& vision, std::int64_t text_hidden_size) {
+  VisionConfig config;
+  config.depth = vision.positive("depth", config.depth);
+  config.hidden_size = vision.positive("hidden_size", config.hidden_size);
+  config.intermediate_size = vision.positive("intermediate_size", config.intermediate_size);
+  config.num_heads = vision.positive("num_heads", config.num_heads);
+  config.out_hidden_size = vision.positive("out_hidden_size", config.out_hidden_size);
+  config.num_position_embeddings = vision.positive("num_position_embeddings", config.num_position_embeddings);
+  vision.require("hidden_act", "gelu_pytorch_tanh");
+  vision.require("in_channels", Json::integer(VisionConfig::kInChannels));
+  vision.require("patch_size", Json::integer(VisionConfig::kPatchSize));
+  vision.require("temporal_patch_size", Json::integer(VisionConfig::kTemporalPatchSize));
+  vision.require("spatial_merge_size", Json::integer(VisionConfig::kSpatialMergeSize));
+  vision.require("deepstack_visual_indexes", Json::Array{});
+  if (vision.find("rope_parameters")) {
+    const Section rope = vision.section("rope_parameters");
+    rope.require("rope_type", "axial");
+    config.rope_theta = static_cast<float>(rope.number("rope_theta", config.rope_theta));
+  }
+  // Two axes turn pairs of features.
+  if (config.hidden_size % config.num_heads != 0 || config.head_dim() % 4 != 0)
+    vision.fail(fmt::format("has {} features in {} heads, expected a multiple of 4 in each", config.hidden_size,
+                            config.num_heads));
+  const auto side = std::llround(std::sqrt(static_cast<double>(config.num_position_embeddings)));
+  if (side * side != config.num_position_embeddings)
+    vision.fail(
+        fmt::format("\"num_position_embeddings\" is {}, expected a square number", config.num_position_embeddings));
+  if (config.out_hidden_size != text_hidden_size)
+    vision.fail(fmt::format("\"out_hidden_size\" is {}, the text model's \"hidden_size\" is {}", config.out_hidden_size,
+                            text_hidden_size));
+  return config;
+}
+
 HeadConfig read_head_config(const Section& head, std::int64_t hidden_size) {
   HeadConfig config;
   config.hidden_size = head.positive("hidden_size");
@@ -192,6 +225,8 @@ ModelConfig read_config(const std::filesystem::path& folder) {
 
   ModelConfig config;
   config.text = read_text_config(text);
+  if (top.find("vision_config"))
+    config.vision = read_vision_config(top.section("vision_config"), config.text.hidden_size);
   config.tie_word_embeddings = top.boolean("tie_word_embeddings", text.boolean("tie_word_embeddings", false));
 
   const std::filesystem::path head_path = folder / "joint_head_config.json";

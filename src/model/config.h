@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,25 @@ struct TextConfig {
   std::int64_t conv_dim() const { return 2 * key_dim() + value_dim(); }
 };
 
+/// vision_config of config.json; fields keep the file's names.
+struct VisionConfig {
+  // Items are made of patches of this form (src/media); other forms are refused.
+  static constexpr std::int64_t kInChannels = 3, kTemporalPatchSize = 2, kPatchSize = 16, kSpatialMergeSize = 2;
+  static constexpr std::int64_t kPatchFeatures = kInChannels * kTemporalPatchSize * kPatchSize * kPatchSize;
+  static constexpr std::int64_t kMergedPatches = kSpatialMergeSize * kSpatialMergeSize;
+
+  std::int64_t depth = 27;
+  std::int64_t hidden_size = 1152;
+  std::int64_t intermediate_size = 4304;
+  std::int64_t num_heads = 16;
+  std::int64_t out_hidden_size = 3584;
+  std::int64_t num_position_embeddings = 2304;  ///< a square number
+  float rope_theta = 1e4f;
+  float layer_norm_eps = 1e-6f;  ///< not in the file
+
+  std::int64_t head_dim() const { return hidden_size / num_heads; }
+};
+
 /// joint_head_config.json; fields keep the file's names.
 struct HeadConfig {
   std::int64_t hidden_size = 4096;
@@ -51,6 +71,7 @@ struct HeadConfig {
 
 struct ModelConfig {
   TextConfig text;
+  std::optional<VisionConfig> vision;  ///< nullopt: text only
   HeadConfig head;
   bool tie_word_embeddings = false;
 };

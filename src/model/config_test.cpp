@@ -43,6 +43,10 @@ TEST_CASE("config: the micro release is read as it is written") {
   CHECK(config.text.mrope_section == std::array<std::int32_t, 3>{11, 11, 10});
   CHECK(config.text.layer_types == regular_layer_types(4));
   CHECK(config.head.width == 64);
+  REQUIRE(config.vision);
+  CHECK(config.vision->depth == 2);
+  CHECK(config.vision->head_dim() == 72);
+  CHECK(config.vision->rope_theta == 1e4f);
   CHECK_FALSE(config.tie_word_embeddings);
 }
 
@@ -86,6 +90,24 @@ TEST_CASE("config: sizes that are missing, of a wrong type or do not divide are 
   CHECK(
       error_of("joint_head_config.json", "\"hidden_size\": 256", "\"hidden_size\": 512").find("config.json says 256") !=
       std::string::npos);
+}
+
+TEST_CASE("config: without vision_config the release reads text only") {
+  CHECK_FALSE(read_edited("config.json", "\"vision_config\"", "\"unused\"").vision);
+}
+
+TEST_CASE("config: a vision tower of another form is refused by name") {
+  const auto check = [](const char* piece, const char* replacement, const char* words) {
+    CAPTURE(piece);
+    CHECK(error_of("config.json", piece, replacement).find(words) != std::string::npos);
+  };
+  check("\"patch_size\": 16", "\"patch_size\": 14", "vision_config \"patch_size\" is 14, this engine implements 16");
+  check("\"gelu_pytorch_tanh\"", "\"silu\"", "\"hidden_act\" is \"silu\"");
+  check("\"deepstack_visual_indexes\": []", "\"deepstack_visual_indexes\": [8]", "deepstack_visual_indexes");
+  check("\"rope_type\": \"axial\"", "\"rope_type\": \"default\"", "rope_type");
+  check("\"num_heads\": 2", "\"num_heads\": 8", "expected a multiple of 4 in each");
+  check("\"num_position_embeddings\": 2304", "\"num_position_embeddings\": 2305", "expected a square number");
+  check("\"out_hidden_size\": 256", "\"out_hidden_size\": 512", "the text model's \"hidden_size\" is 256");
 }
 
 TEST_CASE("config: a missing or broken file is named") {

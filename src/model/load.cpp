@@ -76,6 +76,8 @@ class CheckpointSource final : public WeightSource {
     if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
 
+  bool has(const std::string& name) const override { return has_module(name); }
+
   /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
   /// projection.
   void check_used_up() const {

@@ -63,13 +63,15 @@ class RecordingSource final : public WeightSource {
     return 0;
   }
 
+  bool has(const std::string&) const override { return true; }
+
   std::map<std::string, std::vector<std::int64_t>> asked;
 
  private:
   bfloat16 nothing_{};
 };
 
-TEST_CASE("build_model: asks for the very tensors that inspect expects, but for the vision tower") {
+TEST_CASE("build_model: asks for the very tensors that inspect expects") {
   RecordingSource source;
   const std::unique_ptr<Ops> ops = any_ops();
   build_model(read_config(micro_release()), source, *ops);
@@ -80,8 +82,7 @@ TEST_CASE("build_model: asks for the very tensors that inspect expects, but for 
   };
   for (const auto& tensors :
        {expected_backbone_tensors(read("config.json")), expected_head_tensors(read("joint_head_config.json"))}) {
-    for (const ExpectedTensor& tensor : tensors)
-      if (!tensor.name.starts_with("visual.")) expected[tensor.name] = tensor.shape;
+    for (const ExpectedTensor& tensor : tensors) expected[tensor.name] = tensor.shape;
   }
   CHECK(source.asked == expected);
 }
@@ -138,6 +139,33 @@ TEST_CASE("load_model: a release that is quantised already is not quantised agai
     CHECK(contains(error.what(), "text.layers.0."));
     CHECK(contains(error.what(), "int8-convrot"));
   }
+
+TEST_CASE("load_model: a release without a vision tower reads text, one with half a tower is refused") {
+  const auto load_without = [](const std::string& prefix) {
+    const TempFolder folder;
+    copy_micro_release(folder.path());
+    edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+      std::erase_if(tensors, [&](const FileTensor& t) { return t.name.starts_with(prefix); });
+    });
+    const std::unique_ptr<Ops> ops = any_ops();
+    return load_model(folder.path(), *ops).vision.has_value();
+  };
+  CHECK(load_without("no such tensor"));
+  CHECK_FALSE(load_without("model.visual."));
+  CHECK_THROWS_WITH_AS(load_without("model.visual.blocks.1.norm2."), doctest::Contains("visual.blocks.1.norm2.weight"),
+                       Error);
+}
+
+TEST_CASE("load_model: Linears of the vision tower may be NF4, its convolution is plain") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-nf4");
+  const Model model = load_model(folder.path(), *ops);
+  REQUIRE(model.vision);
+  CHECK(model.vision->patch_embed.format == WeightFormat::kDense);
+  CHECK(model.vision->blocks[1].qkv.format == WeightFormat::kNf4);
+  CHECK(model.vision->merger_fc2.format == WeightFormat::kNf4);
+  CHECK(model.vision->merger_fc2.bias);
 }
 
 TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/vision_item.h"
+
 namespace treble {
 
 /// Several records laid end to end without padding, and where their questions stand. All in host memory.
@@ -11,6 +13,9 @@ struct PackedBatch {
   std::vector<std::int32_t> input_ids;   // [T]
   std::vector<std::int32_t> positions;   // [3, T]: time, height, width; each record counts from 0
   std::vector<std::int32_t> cu_seqlens;  // [N + 1], first 0, last T
+
+  std::vector<VisionItem> media;           // of all records, in prompt order
+  std::vector<std::int32_t> media_tokens;  // [M] the token that each row of the items' features stands for
 
   std::vector<std::int32_t> question_spans;   // [Q, 2]
   std::vector<std::int32_t> question_types;   // [Q] QuestionType

@@ -20,6 +20,7 @@ class QuantizingSource final : public WeightSource {
     return plain_.tensor(name, shape);
   }
   float scalar(const std::string& name) override { return plain_.scalar(name); }
+  bool has(const std::string& name) const override { return plain_.has(name); }
   /// @throws Error kArgument if the other source's Linear is quantised already; kCheckpoint if a weight is not finite
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias) override;

@@ -105,6 +105,36 @@ BackboneWeights read_backbone(const Reader& reader, const TextConfig& config) {
   return backbone;
 }
 
+VisionBlockWeights read_vision_block(const Reader& reader, const VisionConfig& config) {
+  const std::int64_t D = config.hidden_size, inner = config.intermediate_size;
+  return {
+      .norm1 = reader.layer_norm("norm1", D),
+      .norm2 = reader.layer_norm("norm2", D),
+      .qkv = reader.linear_with_bias("attn.qkv", 3 * D, D),
+      .proj = reader.linear_with_bias("attn.proj", D, D),
+      .fc1 = reader.linear_with_bias("mlp.linear_fc1", inner, D),
+      .fc2 = reader.linear_with_bias("mlp.linear_fc2", D, inner),
+  };
+}
+
+VisionWeights read_vision(const Reader& reader, const VisionConfig& config) {
+  using V = VisionConfig;
+  const std::int64_t D = config.hidden_size, merged = V::kMergedPatches * D;
+  VisionWeights vision;
+  // A convolution whose steps are its kernel: one product, its columns in the order of a patch's pixels.
+  vision.patch_embed.weight =
+      reader.tensor("patch_embed.proj.weight", {D, V::kInChannels, V::kTemporalPatchSize, V::kPatchSize, V::kPatchSize})
+          .reshape({D, V::kPatchFeatures});
+  vision.patch_embed.bias = reader.tensor("patch_embed.proj.bias", {D});
+  vision.pos_embed = reader.tensor("pos_embed.weight", {config.num_position_embeddings, D});
+  for (std::int64_t i = 0; i < config.depth; ++i)
+    vision.blocks.push_back(read_vision_block(reader.scope(fmt::format("blocks.{}", i)), config));
+  vision.merger_norm = reader.layer_norm("merger.norm", D);
+  vision.merger_fc1 = reader.linear_with_bias("merger.linear_fc1", merged, merged);
+  vision.merger_fc2 = reader.linear_with_bias("merger.linear_fc2", config.out_hidden_size, merged);
+  return vision;
+}
+
 HeadAttentionWeights read_head_attention(const Reader& reader, std::int64_t w) {
   LinearWeight in_proj;
   in_proj.weight = reader.tensor("in_proj_weight", {3 * w, w});
@@ -183,6 +213,8 @@ Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops) {
   Model model;
   model.config = config;
   model.backbone = read_backbone(Reader(source, ops, model, "text."), config.text);
+  if (config.vision && source.has("visual"))
+    model.vision = read_vision(Reader(source, ops, model, "visual."), *config.vision);
   model.output_embedding =
       config.tie_word_embeddings
           ? model.backbone.embed_tokens

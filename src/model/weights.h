@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -53,6 +54,23 @@ struct LayerNormWeights {
   TensorView weight, bias;
 };
 
+/// One block of the vision tower; D = its hidden_size.
+struct VisionBlockWeights {
+  LayerNormWeights norm1, norm2;  // [D]
+  LinearWeight qkv;               // [3 D, D]: query, key, value rows, each head-major
+  LinearWeight proj;              // [D, D]
+  LinearWeight fc1, fc2;          // mlp.linear_fc1, .linear_fc2: [intermediate_size, D], [D, intermediate_size]
+};
+
+/// docs/model.md, "Vision tower".
+struct VisionWeights {
+  LinearWeight patch_embed;  // [D, kPatchFeatures]
+  TensorView pos_embed;      // [num_position_embeddings, D]
+  std::vector<VisionBlockWeights> blocks;
+  LayerNormWeights merger_norm;         // [D]
+  LinearWeight merger_fc1, merger_fc2;  // [4 D, 4 D], [h, 4 D]
+};
+
 /// Multi-head attention as torch stores it, its input projection cut into the query's and the memory's rows.
 struct HeadAttentionWeights {
   LinearWeight query;      // [w, w]
@@ -91,6 +109,7 @@ struct HeadWeights {
 struct Model {
   ModelConfig config;
   BackboneWeights backbone;
+  std::optional<VisionWeights> vision;  // nullopt: the release has none, and reads text only
   HeadWeights head;
   TensorView output_embedding;  // [vocab_size, h]: lm_head.weight, or embed_tokens when tied
   std::vector<std::shared_ptr<const void>> storage;
@@ -112,6 +131,8 @@ class WeightSource {
   virtual float scalar(const std::string& name) = 0;
   /// A tensor that this gave is read no more: its memory may go.
   virtual void release(const TensorView& tensor);
+  /// Whether there is any tensor below that name.
+  virtual bool has(const std::string& name) const = 0;
 };
 
 /// Collects a whole model from a source and lets the backend place it.

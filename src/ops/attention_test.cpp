@@ -167,6 +167,26 @@ TEST_CASE("attention: not causal, every query reads every key of its sequence an
   }
 }
 
+TEST_CASE("attention: whole heads of the vision tower, side by side in one projection, inside frame groups") {
+  for (const Backend& backend : backends()) {
+    for (const std::int64_t head_dim : {48, 64, 72}) {
+      OpTest test("attention", backend, 10);
+      Inputs inputs = random_inputs(test, test.act(), {2, 2, head_dim}, {4, 24, 24, 200}, {4, 24, 24, 200});
+      inputs.causal = false;
+      Values projection;  // a row: query, key, value of all heads
+      for (std::int64_t row = 0; row < inputs.q_borders.back(); ++row) {
+        for (const Operand* operand : {&inputs.query, &inputs.key, &inputs.value})
+          for (std::int64_t i = 0; i < 2 * head_dim; ++i) projection.push_back((*operand)[row * 2 * head_dim + i]);
+      }
+      const Operand qkv = test.with_values(test.act(), {inputs.q_borders.back(), 6, head_dim}, projection);
+      inputs.query.view = qkv.view.slice(1, 0, 2);
+      inputs.key.view = qkv.view.slice(1, 2, 4);
+      inputs.value.view = qkv.view.slice(1, 4, 6);
+      expect_definition(test, inputs);
+    }
+  }
+}
+
 TEST_CASE("attention: few queries of many keys, as the decision head asks") {
   for (const Backend& backend : backends()) {
     for (const std::int32_t num_keys : {1, 95, 96, 97, 193, 2000}) {

@@ -180,3 +180,29 @@ TEST_CASE("layer_norm: centred, over the root of the biased variance, in any mix
     }
   }
 }
+
+TEST_CASE("layer_norm: delta is added to the residual stream, rounded once, before the norm") {
+  for (const Backend& backend : backends()) {
+    OpTest test("layer_norm", backend, 26);
+    constexpr std::int64_t kRows = 40, kWidth = 100;
+    const Operand x = test.normal(test.act(), {kRows, kWidth}), delta = test.normal(test.act(), {kRows, kWidth});
+    const Operand weight = test.normal(DType::kBF16, {kWidth}), bias = test.normal(DType::kBF16, {kWidth});
+    const TensorView out = test.output(test.act(), {kRows, kWidth});
+    test.ops().layer_norm({.x = x, .delta = delta, .weight = weight, .bias = bias, .eps = kEps, .out = out});
+    std::vector<double> sums, expected;
+    for (std::int64_t i = 0; i < kRows * kWidth; ++i) sums.push_back(rounded(test.act(), x[i] + delta[i]));
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      double mean = 0, variance = 0;
+      for (const double value : row_of(sums, row, kWidth)) mean += value / kWidth;
+      for (const double value : row_of(sums, row, kWidth)) variance += (value - mean) * (value - mean) / kWidth;
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        const double centred = sums[static_cast<std::size_t>(row * kWidth + i)] - mean;
+        expected.push_back(centred / std::sqrt(variance + static_cast<double>(kEps)) * weight[i] + bias[i]);
+      }
+    }
+    test.expect(x, sums, tolerance(test.act(), 1));
+    if (test.act() == DType::kBF16) test.expect_rounded(x, sums);
+    // The bf16 sum may differ by a unit in the last place from the one here.
+    test.expect(out, expected, tolerance(test.act(), kWidth, 4, 2));
+  }
+}

@@ -280,6 +280,7 @@ void Ops::layer_norm(const LayerNorm& args) {
   check("weight", args.weight, {kBF16}, {hidden_size});
   check("bias", args.bias, {kBF16}, {hidden_size});
   check("x", args.x, {activation_dtype(), kF32}, {num_rows, hidden_size});
+  if (args.delta) check("delta", args.delta, {args.x.dtype()}, {num_rows, hidden_size});
   check.linear_input("out", args.out, {activation_dtype(), kF32}, {num_rows, hidden_size});
   do_layer_norm(args);
 }
@@ -320,6 +321,51 @@ void Ops::add_rows(const AddRows& args) {
     check.indices("index", args.index, args.rows.size(0));
   }
   do_add_rows(args);
+}
+
+void Ops::scatter_rows(const ScatterRows& args) {
+  const Checker check("scatter_rows");
+  const std::int64_t num_rows = args.rows.size(0), hidden_size = args.x.size(1);
+  check("rows", args.rows, {activation_dtype()}, {num_rows, hidden_size});
+  check("x", args.x, {activation_dtype()}, {args.x.size(0), hidden_size});
+  check("index", args.index, {kI32}, {num_rows});
+  check.indices("index", args.index, args.x.size(0));
+  do_scatter_rows(args);
+}
+
+void Ops::add_interpolated_rows(const AddInterpolatedRows& args) {
+  const Checker check("add_interpolated_rows");
+  const std::int64_t num_rows = args.x.size(0), width = args.x.size(1);
+  constexpr std::int64_t kTaps = 4;
+  check("x", args.x, {activation_dtype()}, {num_rows, width});
+  check("table", args.table, {kBF16}, {args.table.size(0), width});
+  check("index", args.index, {kI32}, {num_rows, kTaps});
+  check("weights", args.weights, {kF32}, {num_rows, kTaps});
+  check.indices("index", args.index, args.table.size(0));
+  do_add_interpolated_rows(args);
+}
+
+void Ops::axial_rotary_tables(const AxialRotaryTables& args) {
+  const Checker check("axial_rotary_tables");
+  const std::int64_t num_rows = args.positions.size(1), num_frequencies = args.cos.size(1);
+  check("positions", args.positions, {kI32}, {2, num_rows});
+  check("cos", args.cos, {kF32}, {num_rows, num_frequencies});
+  check("sin", args.sin, {kF32}, {num_rows, num_frequencies});
+  check.require(num_frequencies % 2 == 0, fmt::format("{} frequencies for two axes", num_frequencies));
+  check.require(args.theta > 0, fmt::format("theta is {}, expected more than 0", args.theta));
+  do_axial_rotary_tables(args);
+}
+
+void Ops::rotate_heads(const RotateHeads& args) {
+  const Checker check("rotate_heads");
+  const DType act = activation_dtype();
+  const std::int64_t num_rows = args.query.size(0), head_dim = args.query.size(2);
+  check("query", args.query, {act}, {num_rows, args.query.size(1), head_dim});
+  check("key", args.key, {act}, {num_rows, args.key.size(1), head_dim});
+  check.require(head_dim % 2 == 0, fmt::format("a head of {} features has no halves", head_dim));
+  check("cos", args.cos, {kF32}, {num_rows, head_dim / 2});
+  check("sin", args.sin, {kF32}, {num_rows, head_dim / 2});
+  do_rotate_heads(args);
 }
 
 void Ops::option_features(const OptionFeatures& args) {

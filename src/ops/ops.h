@@ -150,9 +150,10 @@ struct GatedRmsNorm {
   LinearInput out;  // [T, num_v_heads * value_head_dim]
 };
 
-/// LayerNorm with biased variance. out may be x.
+/// Residual add and LayerNorm with biased variance:  x += delta, rounded once;  out = layer norm of x. out may be x.
 struct LayerNorm {
-  TensorView x;             // [R, h] act or f32
+  TensorView x;             // [R, h] act or f32; in and out where there is a delta
+  TensorView delta;         // [R, h] like x, or empty: x stays as it is
   TensorView weight, bias;  // [h] bf16
   float eps;
   LinearInput out;  // [R, h] act or f32
@@ -179,6 +180,36 @@ struct AddRows {
   TensorView x;      // [R, w] f32
   TensorView rows;   // [R', w] f32 or bf16
   TensorView index;  // [R] i32 in host memory, or empty: row i itself
+};
+
+/// x[index[i]] = rows[i]. Rows that the index does not name stay.
+struct ScatterRows {
+  TensorView rows;   // [R, h] act
+  TensorView index;  // [R] i32 in host memory, each in [0, T)
+  TensorView x;      // [T, h] act
+};
+
+/// The vision tower's position embedding, a weighted sum of table rows:  x[r] += sum_k weights[r, k] table[index[r,
+/// k]]. The sum of the taps is rounded, then what it is added to.
+struct AddInterpolatedRows {
+  TensorView x;        // [R, w] act, in and out
+  TensorView table;    // [P, w] bf16
+  TensorView index;    // [R, 4] i32 in host memory, each in [0, P)
+  TensorView weights;  // [R, 4] f32 in host memory
+};
+
+/// Tables of the vision tower's rotary embedding. The first half of the frequencies turns with the row, the second with
+/// the column: of n of them for each axis, the angle of frequency j is position * theta^(-j / n).
+struct AxialRotaryTables {
+  TensorView positions;  // [2, R] i32 in host memory: row, column
+  float theta;
+  TensorView cos, sin;  // [R, head_dim / 2] f32
+};
+
+/// Rotary embedding of whole heads: feature i pairs with i + head_dim / 2. In place, one rounding.
+struct RotateHeads {
+  TensorView query, key;  // [R, num_heads, head_dim] act, may be strided
+  TensorView cos, sin;    // [R, head_dim / 2] f32
 };
 
 /// What the residual scorer reads of a field and one of its options: [F, R, F * R, |F - R|].
@@ -237,6 +268,10 @@ class Ops {
   void span_mean(const SpanMean& args);
   void gelu(const Gelu& args);
   void add_rows(const AddRows& args);
+  void scatter_rows(const ScatterRows& args);
+  void add_interpolated_rows(const AddInterpolatedRows& args);
+  void axial_rotary_tables(const AxialRotaryTables& args);
+  void rotate_heads(const RotateHeads& args);
   void option_features(const OptionFeatures& args);
   void option_logits(const OptionLogits& args);
 
@@ -255,6 +290,10 @@ class Ops {
   virtual void do_span_mean(const SpanMean& args) = 0;
   virtual void do_gelu(const Gelu& args) = 0;
   virtual void do_add_rows(const AddRows& args) = 0;
+  virtual void do_scatter_rows(const ScatterRows& args) = 0;
+  virtual void do_add_interpolated_rows(const AddInterpolatedRows& args) = 0;
+  virtual void do_axial_rotary_tables(const AxialRotaryTables& args) = 0;
+  virtual void do_rotate_heads(const RotateHeads& args) = 0;
   virtual void do_option_features(const OptionFeatures& args) = 0;
   virtual void do_option_logits(const OptionLogits& args) = 0;
 };

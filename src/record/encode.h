@@ -14,8 +14,10 @@ struct EncodeOptions {
 };
 
 /// Request -> token ids and spans (docs/model.md, "Prompt"). Every piece is tokenised on its own.
-/// @throws Error kTooLong with the prompt's tokens and the limit; kRequest if the request has images or videos, which
-/// are not read here, or if an instruction or option has no token
-EncodedRecord encode_record(const Request& request, const Tokenizer& tokenizer, const EncodeOptions& options = {});
+/// @param media  the request's images, then its videos, as MediaReader::read gives them
+/// @throws Error kTooLong with the prompt's tokens and the limit; kRequest if an instruction or option has no token, if
+/// `media` are not as many as the request has, or if the tokenizer has no tokens for media
+EncodedRecord encode_record(const Request& request, const Tokenizer& tokenizer, const EncodeOptions& options = {},
+                            MediaItems media = {});
 
 }  // namespace treble

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/mapped_file.h"
+#include "media/media_item.h"
 
 namespace treble {
 namespace {
@@ -119,15 +120,94 @@ TEST_CASE("encode_record: a prompt beyond the limit is refused with both numbers
   }
 }
 
-TEST_CASE("encode_record: media are refused, since answering without them would be answering something else") {
-  for (const std::string name : {"images", "videos", "files"}) {
-    const std::string body = R"({"state":"","questions":{"q":{"type":"noul"}},")" + name + "\":";
-    CHECK_NOTHROW(encode(body + "[]}"));
-    const std::string reported = name == "files" ? "images" : name;
-    const std::string message =
-        "request: " + reported + " holds 2 items, but this build reads no media; send text only";
-    CHECK_THROWS_WITH_AS(encode(body + "[\"a\",\"b\"]}"), message.c_str(), Error);
+MediaItems items(std::vector<MediaItem> list) {
+  MediaItems out;
+  for (MediaItem& item : list) out.push_back(std::make_shared<const MediaItem>(std::move(item)));
+  return out;
+}
+
+MediaItem image(std::int64_t rows, std::int64_t columns) {
+  return {.kind = MediaKind::kImage, .grid_h = rows, .grid_w = columns};
+}
+
+MediaItem video(std::vector<double> timestamps, std::int64_t rows, std::int64_t columns) {
+  return {.kind = MediaKind::kVideo,
+          .grid_t = std::ssize(timestamps),
+          .grid_h = rows,
+          .grid_w = columns,
+          .pixel_values = {},
+          .timestamps = std::move(timestamps)};
+}
+
+std::string between(const std::string& text, std::string_view begin, std::string_view end) {
+  const std::size_t first = text.find(begin) + begin.size();
+  return text.substr(first, text.find(end, first) - first);
+}
+
+TEST_CASE("encode_record: media stand before the state, images first, a clip's frame groups behind their timestamps") {
+  const Request request =
+      parse_request(R"({"state":"the state","videos":["v"],"images":["a","b"],"questions":{"q":{"type":"noul"}}})");
+  // Halves of the last decimal round to even on the exact binary value, as C prints them.
+  const EncodedRecord record =
+      encode_record(request, tokenizer(), {}, items({image(2, 4), image(2, 2), video({0.25, 0.75, 12.0}, 2, 2)}));
+  const std::string media =
+      between(text_of(record, {0, static_cast<std::int32_t>(record.input_ids.size())}), "STATE:\n", "the state");
+  CHECK(media ==
+        "<|vision_start|><|image_pad|><|image_pad|><|vision_end|><|vision_start|><|image_pad|><|vision_end|>"
+        "<|vision_start|><0.2 seconds><|vision_start|><|video_pad|><|vision_end|>"
+        "<0.8 seconds><|vision_start|><|video_pad|><|vision_end|>"
+        "<12.0 seconds><|vision_start|><|video_pad|><|vision_end|><|vision_end|>\n");
+  REQUIRE(record.media.size() == 3);
+  REQUIRE(record.media_spans.size() == 5);
+  CHECK(text_of(record, record.media_spans[0]) == "<|image_pad|><|image_pad|>");
+  CHECK(text_of(record, record.media_spans[1]) == "<|image_pad|>");
+  for (std::size_t i = 2; i < 5; ++i) CHECK(text_of(record, record.media_spans[i]) == "<|video_pad|>");
+  CHECK(text_of(record, record.questions.at(0).question_span) == "q");
+
+  const Json json = to_json(record);
+  const Json& media_json = *json.find("media");
+  REQUIRE(media_json.as_array().size() == 3);
+  CHECK(dump_json(*media_json.as_array()[0].find("grid_thw")) == "[1,2,4]");
+  CHECK(dump_json(*media_json.as_array()[2].find("timestamps")) == "[0.25,0.75,12.0]");
+  CHECK(media_json.as_array()[2].find("spans")->as_array().size() == 3);
+}
+
+TEST_CASE("encode_record: a pad token that the caller writes stays text") {
+  const Request request =
+      parse_request(R"({"state":"<|image_pad|>","images":["a"],"questions":{"q":{"type":"noul"}}})");
+  const EncodedRecord record = encode_record(request, tokenizer(), {}, items({image(2, 2)}));
+  REQUIRE(record.media_spans.size() == 1);
+  CHECK(record.media_spans[0].end - record.media_spans[0].begin == 1);
+}
+
+TEST_CASE("encode_record: a state that is too long is cut, media never are") {
+  const std::string_view body =
+      R"({"state":"one two three four five six","images":["a"],"questions":{"q":{"type":"noul"}}})";
+  const auto encode_at = [&](std::int64_t max_tokens) {
+    return encode_record(parse_request(body), tokenizer(), {.max_tokens = max_tokens, .truncate_state = true},
+                         items({image(4, 4)}));
+  };
+  const EncodedRecord whole = encode_at(1000), cut = encode_at(std::ssize(whole.input_ids) - 4);
+  CHECK(cut.dropped_state_tokens == 4);
+  CHECK(cut.media_spans == whole.media_spans);
+  CHECK(text_of(cut, cut.questions.at(0).question_span) == "q");
+  std::string message;
+  try {
+    encode_at(20);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kTooLong);
+    message = error.what();
   }
+  CHECK(message.find("smaller media, which take 4") != std::string::npos);
+}
+
+TEST_CASE("encode_record: a request whose media were not read is refused: another question would be answered") {
+  const std::string body = R"({"state":"","questions":{"q":{"type":"noul"}},)";
+  CHECK_NOTHROW(encode(body + R"("images":[],"videos":[]})"));
+  for (const std::string name : {"images", "videos", "files"})
+    CHECK_THROWS_WITH_AS(
+        encode(body + '"' + name + R"(":["a","b"]})"),
+        "request: has 2 images and videos, 0 of them were read; send text only where media are not read", Error);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ template <typename... Args>
 }
 
 /// A caller's text in quotes, cut where it is too long for a message.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMaxBytes = 60;
   std::size_t end = std::min(text.size(), kMaxBytes);
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // whole characters
@@ -39,7 +39,7 @@ std::string path_of(std::string_view question_id) {
   if (question_id.size() <= 60 && std::all_of(question_id.begin(), question_id.end(), is_plain)) {
     return fmt::format("questions.{}", question_id);
   }
-  return fmt::format("questions[{}]", quoted(question_id));
+  return fmt::format("questions[{}]", in_quotes(question_id));
 }
 
 /// What a message calls a value's type; a member that is not there is "missing".
@@ -83,7 +83,7 @@ std::vector<Option> read_noul(const std::string& path, const Json* criteria) {
       refuse(R"({}.criteria has neither "true" nor "false"; a noul takes one of them, both, or no criteria)", path);
     }
     if (const std::string* side = find_duplicate(sides)) {
-      refuse("{}.criteria has two sides {}; give each once", path, quoted(*side));
+      refuse("{}.criteria has two sides {}; give each once", path, in_quotes(*side));
     }
   }
   std::vector<Option> options;
@@ -105,7 +105,7 @@ std::vector<Option> read_choice(const std::string& path, const Json* criteria, c
     refuse("{}.criteria has {} options; a choice takes 1 to {}", path, members.size(), limits.max_options);
   }
   if (const std::string* label = find_duplicate(members)) {
-    refuse("{}.criteria has two options {}; labels must differ", path, quoted(*label));
+    refuse("{}.criteria has two options {}; labels must differ", path, in_quotes(*label));
   }
   std::vector<Option> options;
   for (const auto& [label, description] : members) {
@@ -137,7 +137,7 @@ QuestionType read_type(const std::string& path, const Json* type) {
   for (const QuestionType known : {QuestionType::kNoul, QuestionType::kChoice, QuestionType::kScore}) {
     if (type->as_string() == to_string(known)) return known;
   }
-  refuse("{}.type is {}, expected {}", path, quoted(type->as_string()), kExpected);
+  refuse("{}.type is {}, expected {}", path, in_quotes(type->as_string()), kExpected);
 }
 
 Question read_question(const std::string& id, const Json& json, const RequestLimits& limits) {
@@ -172,7 +172,7 @@ std::vector<Question> read_questions(const Json* json, const RequestLimits& limi
     refuse("questions has {} entries, expected 1 to {}", members.size(), limits.max_questions);
   }
   if (const std::string* id = find_duplicate(members))
-    refuse("questions has the id {} twice; ids must differ", quoted(*id));
+    refuse("questions has the id {} twice; ids must differ", in_quotes(*id));
 
   std::vector<Question> questions;
   for (const auto& [id, question] : members) questions.push_back(read_question(id, question, limits));
@@ -225,6 +225,10 @@ Request request_from_json(const Json& json, const RequestLimits& limits) {
   if (!is_empty(&files)) {
     if (!is_empty(&request.images)) refuse("images and files are two names for one thing; send one of them");
     request.images = files;
+  }
+  if (const Json* kwargs = json.find("media_kwargs"); !is_absent(kwargs)) {
+    if (!kwargs->is_object()) refuse("media_kwargs is {}, expected an object", kwargs->type_name());
+    request.media_kwargs = *kwargs;
   }
   if (!is_empty(json.find("audio")))
     refuse("audio is sent, but the model does not hear; put a transcript into \"state\"");

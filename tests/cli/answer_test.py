@@ -1,10 +1,13 @@
 """treble answer, one request at a time."""
 
+import base64
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 from program import (EXPECTED, ONE_STEP, RELEASE, REQUESTS, SMALL, TIME_LIMIT_S, TREBLE, ProgramTest, dump, main,
                      run_on_terminal, with_limit)
@@ -27,6 +30,28 @@ class Answers(ProgramTest):
         for name in ("three_types", "truncated_state"):
             request, options = with_limit(REQUESTS[name])
             self.check_close(self.answer(request, *options), EXPECTED[name]["response"], ONE_STEP)
+
+    def test_pictures_come_as_paths_beside_the_request_data_urls_or_objects(self):
+        request, (path,) = REQUESTS["one_image"], REQUESTS["one_image"]["images"]
+        shutil.copyfile(path, self.folder / "receipt.png")
+        text = base64.b64encode(Path(path).read_bytes()).decode()
+        for image in ("receipt.png", path, "data:image/png;base64," + text, text,
+                      {"content_type": "image/png", "base64": text},
+                      {"type": "image_url", "image_url": {"url": "data:;base64," + text}}):
+            response = self.answer({**request, "images": [image]})
+            self.check_close(response, EXPECTED["one_image"]["response"], ONE_STEP)
+
+    def test_clips_come_as_folders_or_frames(self):
+        request, (path,) = REQUESTS["video"], REQUESTS["video"]["videos"]
+        frames = [base64.b64encode(frame.read_bytes()).decode() for frame in sorted(Path(path).iterdir())]
+        for video in (path, frames, {"frames": frames}, {"frames": frames, "fps": 24}):
+            response = self.answer({**request, "videos": [video]})
+            self.check_close(response, EXPECTED["video"]["response"], ONE_STEP)
+        # The clip's own rate and the options decide which frames are kept.
+        self.assertNotEqual(self.answer({**request, "videos": [{"frames": frames, "fps": 2}]})["usage"],
+                            EXPECTED["video"]["response"]["usage"])
+        self.assertNotEqual(self.answer({**request, "media_kwargs": {"do_sample_frames": False}})["usage"],
+                            EXPECTED["video"]["response"]["usage"])
 
     def test_a_vocabulary_that_is_larger_than_the_embedding_is_refused_at_load(self):
         tokenizer = json.loads((RELEASE / "tokenizer.json").read_text())
@@ -156,9 +181,22 @@ class BadRequests(ProgramTest):
         self.check('{"state": "s", "questions": {"q": {"type": "choice", "criteria": {"a": 1, "a": 2}}}}',
                    'two options "a"')
 
-    def test_pictures_are_refused_rather_than_ignored(self):
-        self.check(changed(images=["a.png"]), "images")
-        self.check(changed(videos=["a.mp4"]), "videos")
+    def test_pictures_that_cannot_be_read_are_named(self):
+        self.check(changed(images=["a.png"]), "images[0]", '"a.png"', "no file of that name")
+        self.check(changed(videos=["a.mp4"]), "videos[0]")
+        self.check(changed(images=["https://example.com/a.png"]), "no URL is fetched")
+        self.check(changed(images=["data:image/png;base64,aGVsbG8="]), "images[0]")
+        self.check(changed(images="a.png"), "images is a string")
+        self.check(changed(images=["a"] * 65), "65 items", "64")
+        self.check(changed(media_kwargs={"max_pixel": 1}), '"max_pixel"', '"max_pixels"')
+        self.check(changed(media_kwargs=[]), "media_kwargs is an array")
+
+    def test_pictures_are_refused_where_the_release_reads_text_only(self):
+        release = self.text_release()
+        self.check_close(json.loads(self.run_treble("answer", "--model", release, self.file("r.json", SMALL)).stdout),
+                         EXPECTED["plain_string"]["response"], ONE_STEP)
+        self.check_refused(["answer", "--model", release, self.file("r.json", REQUESTS["one_image"])], 3,
+                           "no vision tower")
 
     def test_too_many_tokens_names_both_numbers(self):
         tokens = len(EXPECTED["plain_string"]["input_ids"])

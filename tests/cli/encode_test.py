@@ -1,19 +1,39 @@
 """treble encode."""
 
+import base64
 import json
 
-from program import EXPECTED, RELEASE, SMALL, TEXT_REQUESTS, ProgramTest, main, with_limit
+from program import EXPECTED, MEDIA, RELEASE, REQUESTS, SMALL, ProgramTest, main, with_limit
 
 
 class Encode(ProgramTest):
     def test_ids_and_spans_equal_the_original_stack_s(self):
-        for name, request in TEXT_REQUESTS.items():
+        for name, request in REQUESTS.items():
             request, options = with_limit(request)
             result = self.run_treble("encode", "--model", RELEASE, *options, self.file("r.json", request))
             with self.subTest(name):
                 expected = {key: EXPECTED[name][key] for key in ("input_ids", "questions")}
-                self.assertEqual(json.loads(result.stdout), expected)
+                encoded = json.loads(result.stdout)
+                media = encoded.pop("media", [])
+                self.assertEqual(encoded, expected)
+                kinds = [kind for kind in ("image", "video") for _ in request.get(kind + "s", [])]
+                self.assertEqual([item["type"] for item in media], kinds)
                 self.assertEqual("were cut off" in result.stderr, bool(options))
+
+    def test_a_video_file_is_sampled_by_its_own_rate(self):
+        clip = MEDIA / "h264_25.mp4"
+        expected = next(case for case in json.loads((MEDIA / "expected_videos.json").read_text())
+                        if case["file"] == clip.name and not case["options"])
+        for video in (str(clip), {"content_type": "video/mp4", "base64": base64.b64encode(clip.read_bytes()).decode()}):
+            result = self.run_treble("encode", "--model", RELEASE, self.file("r.json", {**SMALL, "videos": [video]}))
+            item, = json.loads(result.stdout)["media"]
+            self.assertEqual((item["type"], item["grid_thw"]), ("video", expected["grid"]))
+            self.check_close(item["timestamps"], expected["timestamps"], 1e-9)
+
+    def test_limits_on_media_can_be_set(self):
+        request = self.file("r.json", {**SMALL, "images": [str(MEDIA / "large_4000_by_3000.png")] * 2})
+        self.check_refused(["encode", "--model", RELEASE, "--max-media", "1", request], 3, "2 items", "limit is 1")
+        self.check_refused(["encode", "--model", RELEASE, "--max-megapixels", "11", request], 3, "images[0]", "4000")
 
     def test_needs_no_weights(self):
         folder = self.copy_release(without=["model.safetensors", "joint_head.safetensors", "joint_head_config.json",

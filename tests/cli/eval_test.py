@@ -130,13 +130,21 @@ class Figures(EvalTest):
         self.assertIsNone(report["runs"][0]["slices"][0]["comparison"]["mcnemar_p"])
         self.assertNotIn("against the labels", result.stdout)
 
-    def test_several_files_are_one_set_and_media_are_left_out(self):
-        first = self.records([record("one_image", set="pictures"), REQUESTS["video"], SMALL])
-        report, result = self.evaluate("--no-noise-floor", first, self.records([SMALL], "s.jsonl"))
+    def test_several_files_are_one_set_and_media_are_run(self):
+        first = self.records([record("one_image", set="pictures", answers=decisions("one_image")), REQUESTS["video"],
+                              SMALL])
+        report, _ = self.evaluate(first, self.records([SMALL], "s.jsonl"))
         self.assertEqual((report["records"], report["skipped_image_records"], report["skipped_video_records"]),
-                         (2, 1, 1))
+                         (4, 0, 0))
+        self.assertEqual(report["reference"]["slices"][0]["quality"]["accuracy"]["share"], 1.0)
+
+    def test_media_are_left_out_where_a_release_reads_text_only(self):
+        first = self.records([record("one_image", set="pictures"), REQUESTS["video"], SMALL])
+        report, result = self.evaluate("--model", self.text_release(), "--no-noise-floor", first)
+        self.assertEqual((report["records"], report["skipped_image_records"], report["skipped_video_records"]),
+                         (1, 1, 1))
         self.assertEqual(result.stderr,
-                         "treble: 1 records with images and 1 with videos were left out: this version reads text\n")
+                         "treble: 1 records with images and 1 with videos were left out: not every model reads them\n")
 
 
 class Groups(EvalTest):
@@ -215,7 +223,8 @@ class Refused(EvalTest):
 
     def test_nothing_to_measure(self):
         self.check([], 2, "no record")
-        self.check([REQUESTS["one_image"]], 2, "all 1 records", "images")
+        self.check_refused(["eval", "--reference", self.text_release(), self.records([REQUESTS["one_image"]])], 2,
+                           "all 1 records", "images")
         self.check_refused(["eval", "--reference", RELEASE, self.folder / "none.jsonl"], 2, "none.jsonl")
         self.check_refused(["eval", "--reference", RELEASE], 2, "RECORDS")
         self.check_refused(["eval", self.records([SMALL])], 2, "--reference")

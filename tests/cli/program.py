@@ -17,12 +17,15 @@ TREBLE = Path(sys.argv[1]).resolve()
 MICRO = Path(sys.argv[2]).resolve() / "micro"
 RELEASE = MICRO / "release"
 INT8_RELEASE = MICRO.parent / "micro-int8" / "release"
+MEDIA = MICRO.parent / "media"
 REQUESTS = json.loads((MICRO / "requests.json").read_text(encoding="utf-8"))
 EXPECTED = json.loads((MICRO / "expected_fp32.json").read_text(encoding="utf-8"))
 
-# By name; requests with pictures are for the version that reads them.
-TEXT_REQUESTS = {name: request for name, request in REQUESTS.items()
-                 if "images" not in request and "videos" not in request}
+# Requests are written to folders of the tests' own, so their pictures need whole paths.
+for _request in REQUESTS.values():
+    for _kind in ("images", "videos"):
+        if _kind in _request:
+            _request[_kind] = [str(MICRO / path) for path in _request[_kind]]
 SMALL = REQUESTS["plain_string"]
 
 TIME_LIMIT_S = 300  # for the slowest sanitizer on a busy machine
@@ -107,6 +110,12 @@ class ProgramTest(unittest.TestCase):
         for name, text in texts.items():
             (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         return folder
+
+    def text_release(self):
+        """The small release without its vision tower."""
+        config = json.loads((RELEASE / "config.json").read_text())
+        del config["vision_config"]
+        return self.copy_release(config__json=dump(config))
 
     def check_close(self, actual, expected, tolerance, path="response"):
         """Equal but for numbers, which may differ by the tolerance; the order of members counts."""

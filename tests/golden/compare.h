@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/pack.h"
 #include "engine/pipeline.h"
 #include "fixture.h"
+#include "model/backbone.h"
+#include "model/vision.h"
 #include "record/encode.h"
 #include "text/tokenizer.h"
 
@@ -27,7 +30,16 @@ inline Pipeline open(const Fixture& fixture, Precision precision, int num_thread
 }
 
 inline EncodedRecord encode(const FixtureCase& fixture_case, const Tokenizer& tokenizer) {
-  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options);
+  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options, fixture_case.media);
+}
+
+/// Hidden states [T, h] of one record, from the workspace.
+inline TensorView run_record(const Model& model, const EncodedRecord& record, Ops& ops, Workspace& workspace,
+                             const Trace& trace = {}) {
+  const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
+  TensorView features;
+  if (!batch.media.empty()) features = run_vision(model, batch.media, ops, workspace, trace);
+  return run_backbone(model, batch, features, ops, workspace, trace);
 }
 
 inline double largest_difference(const std::vector<std::vector<float>>& got,

@@ -15,15 +15,16 @@
 
 namespace treble::testing {
 
-/// One text request of tests/data/micro and what the original stack answered.
+/// One request of tests/data/micro and what the original stack answered.
 struct FixtureCase {
   std::string name;
   Request request;
+  MediaItems media;
   EncodeOptions encode_options;
   Json expected;  ///< {"input_ids", "questions", "logits", "response"} of the fp32 (or precise) run
 };
 
-/// A release with random weights that the original stack was run on, and the text requests of them all.
+/// A release with random weights that the original stack was run on, and the requests of them all.
 class Fixture {
  public:
   /// @param release  a folder of tests/data: "micro", "micro-nf4"
@@ -46,7 +47,7 @@ class Fixture {
   std::vector<SafetensorsFile> tensors_;
 };
 
-/// Token rows between two rows that the trimmed trace keeps.
+/// Rows between two rows that the trimmed trace keeps.
 inline constexpr std::int64_t kTraceRowStep = 8;
 
 /// |got - expected| / |expected| over all elements, both [rows, columns] f32; row i of expected is row i * step of got.

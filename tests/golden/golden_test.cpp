@@ -4,14 +4,14 @@
 #include <treble/engine.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "compare.h"
 #include "engine/backend.h"
-#include "engine/pack.h"
 #include "engine/pipeline.h"
 #include "fixture.h"
-#include "model/backbone.h"
+#include "media/media_item.h"
 #include "text/tokenizer.h"
 
 namespace treble::testing {
@@ -42,7 +42,7 @@ double difference(const Json& a, const Json& b) {
   return a == b ? 0.0 : INFINITY;
 }
 
-TEST_CASE("golden: ids and spans of every text request equal the original encoder's") {
+TEST_CASE("golden: ids and spans of every request equal the original encoder's") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
   for (const FixtureCase& fixture_case : fixture.cases()) {
@@ -53,8 +53,7 @@ TEST_CASE("golden: ids and spans of every text request equal the original encode
   }
 }
 
-TEST_CASE(
-    "golden: fp32 logits of every text request are the original stack's, and so is the response to its last decimal") {
+TEST_CASE("golden: fp32 logits of every request are the original stack's, and so is the response to its last decimal") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
   Pipeline pipeline = open(fixture, Precision::kF32);
@@ -69,19 +68,41 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("golden: grids of images and videos equal the original processor's") {
+  const Fixture fixture;
+  int num_compared = 0;
+  for (const char* name : {"one_image", "video", "image_and_videos"}) {
+    for (const MediaKind kind : {MediaKind::kImage, MediaKind::kVideo}) {
+      const bool is_image = kind == MediaKind::kImage;
+      const TensorView expected =
+          fixture.tensor(std::string(name) + (is_image ? ".image_grid_thw" : ".video_grid_thw"));
+      if (!expected) continue;
+      CAPTURE(name);
+      std::vector<std::int64_t> grids;
+      for (const auto& item : fixture.find(name).media)
+        if (item->kind == kind) grids.insert(grids.end(), {item->grid_t, item->grid_h, item->grid_w});
+      const std::int64_t* first = expected.as<std::int64_t>();
+      CHECK(grids == std::vector<std::int64_t>(first, first + expected.num_elements()));
+      ++num_compared;
+    }
+  }
+  CHECK(num_compared == 4);
+}
+
 TEST_CASE("golden: every traced stage and the hidden states are the original stack's") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
   const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
   const Model model = load_model(fixture.release(), *ops);
-  for (const std::string name : {"card_example", "three_types"}) {
+  const std::map<std::string, int> stages_of = {
+      {"card_example", 13}, {"one_image", 4}, {"three_types", 0}, {"image_and_videos", 0}};
+  for (const auto& [name, expected_stages] : stages_of) {
     const EncodedRecord record = encode(fixture.find(name), tokenizer);
-    const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
     int num_stages = 0;
     Workspace workspace(ops->memory());
     const Workspace::Scope scope(workspace);
     const TensorView hidden =
-        run_backbone(model, batch, *ops, workspace, [&](const std::string& stage, const TensorView& value) {
+        run_record(model, record, *ops, workspace, [&](const std::string& stage, const TensorView& value) {
           const TensorView expected = fixture.tensor(name + "." + stage);
           if (!expected) return;
           CAPTURE(stage);
@@ -89,8 +110,10 @@ TEST_CASE("golden: every traced stage and the hidden states are the original sta
           ++num_stages;
         });
     CAPTURE(name);
-    CHECK(relative_l2(hidden, fixture.tensor(name + ".hidden")) < kHiddenTolerance);
-    CHECK(num_stages == (name == "card_example" ? 13 : 0));
+    CHECK(num_stages == expected_stages);
+    const TensorView expected = fixture.tensor(name + ".hidden");
+    if (expected) CHECK(relative_l2(hidden, expected) < kHiddenTolerance);
+    CHECK(static_cast<bool>(expected) == (name != "one_image"));
   }
 }
 
@@ -112,13 +135,32 @@ TEST_CASE("golden: bf16 activations stay within twice the original's own bf16 no
   MESSAGE("bf16 activations: max |dp| ", from_bf16, " from the original's bf16 run, ", from_fp32, " from its fp32 run");
 }
 
+TEST_CASE("engine: an image or clip that comes again is not computed again, and gives the same logits") {
+  const Fixture fixture;
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kF32);
+  // image_and_videos has the image of the one and the clip of the other.
+  const std::vector<EncodedRecord> records = {encode(fixture.find("one_image"), tokenizer),
+                                              encode(fixture.find("image_and_videos"), tokenizer),
+                                              encode(fixture.find("video"), tokenizer)};
+  const Logits together = pipeline.run(records);
+  CHECK(pipeline.num_computed_media() == 3);
+  const Logits again = pipeline.run(records);
+  CHECK(pipeline.num_computed_media() == 3);
+  Pipeline fresh = open(fixture, Precision::kF32);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CHECK(largest_difference(again[i], together[i]) == 0.0);
+    CHECK(largest_difference(fresh.run(std::span(&records[i], 1))[0], together[i]) < 1e-5);
+  }
+}
+
 TEST_CASE("engine: a record gives the same logits alone and inside packed batches of 2 and 7 records") {
   const Fixture fixture;
   const Tokenizer tokenizer(fixture.release());
   Pipeline pipeline = open(fixture, Precision::kF32);
   std::vector<EncodedRecord> records;
-  for (const char* name :
-       {"plain_string", "three_types", "card_example", "option_order", "empty_state", "many_options", "whitespace"})
+  for (const char* name : {"plain_string", "three_types", "card_example", "option_order", "empty_state", "many_options",
+                           "images_of_all_kinds"})
     records.push_back(encode(fixture.find(name), tokenizer));
   std::vector<std::vector<std::vector<float>>> alone;
   for (const EncodedRecord& record : records) alone.push_back(pipeline.run(std::span(&record, 1))[0]);

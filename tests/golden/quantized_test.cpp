@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "compare.h"
-#include "engine/pack.h"
-#include "model/backbone.h"
 
 namespace treble::testing {
 namespace {
@@ -18,7 +16,7 @@ constexpr double kHiddenTolerance = 2e-5;  // relative L2
 // Twice the noise between the original's bf16 and fp32 runs.
 constexpr double kBf16LogitTolerance = 0.07;
 
-/// The largest error of a logit in all text requests. Each request's logits go to look(got, expected) too.
+/// The largest error of a logit in all requests. Each request's logits go to look(got, expected) too.
 template <typename Look>
 double largest_logit_error(const Fixture& fixture, Pipeline& pipeline, std::string_view run, const Look& look) {
   const Tokenizer tokenizer(fixture.release());
@@ -45,10 +43,9 @@ void check_hidden(const Fixture& fixture, const Check& check) {
   const std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
   const Model model = load_model(fixture.release(), *ops);
   const EncodedRecord record = encode(fixture.find("card_example"), Tokenizer(fixture.release()));
-  const PackedBatch batch = pack_batch(std::span(&record, 1), model.config.text.vocab_size);
   Workspace workspace(ops->memory());
   const Workspace::Scope scope(workspace);
-  const TensorView hidden = run_backbone(model, batch, *ops, workspace);
+  const TensorView hidden = run_record(model, record, *ops, workspace);
   check(hidden, fixture.tensor("card_example.hidden"));
 }
 

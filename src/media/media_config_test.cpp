@@ -1,0 +1,88 @@
+#include "media/media_config.h"
+
+#include <doctest/doctest.h>
+#include <treble/error.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "media/testing/expected.h"
+
+namespace treble::testing {
+namespace {
+
+/// A folder that is deleted with its files.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "treble_media_XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name) << text; }
+  MediaConfig read() const { return read_media_config(path_); }
+  std::string refusal() const {
+    try {
+      read();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCheckpoint);
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST_CASE("media_config: one file with two blocks, as Clef ships it") {
+  const MediaConfig config = read_media_config(data_folder() / "micro" / "release");
+  CHECK(config.image.min_pixels == 65536);
+  CHECK(config.image.max_pixels == 16777216);
+  CHECK(config.video.min_pixels == 4096);
+  CHECK(config.video.max_pixels == 25165824);
+  CHECK(config.video.fps == 2);
+  CHECK(config.video.min_frames == 4);
+  CHECK(config.video.max_frames == 768);
+}
+
+TEST_CASE("media_config: two files, as the base models ship it, and neither") {
+  const Folder folder;
+  CHECK(folder.read().image.max_pixels == 16777216);
+  folder.write("preprocessor_config.json", R"({"size": {"shortest_edge": 1024, "longest_edge": 2048}})");
+  folder.write("video_preprocessor_config.json", R"({"min_pixels": 4096, "max_pixels": 8192, "fps": 1.5})");
+  const MediaConfig config = folder.read();
+  CHECK(config.image.min_pixels == 1024);
+  CHECK(config.image.max_pixels == 2048);
+  CHECK(config.video.max_pixels == 8192);
+  CHECK(config.video.fps == 1.5);
+}
+
+TEST_CASE("media_config: what is not implemented or makes no sense is refused by name") {
+  const Folder folder;
+  const auto message = [&folder](const std::string& members) {
+    folder.write("processor_config.json", R"({"image_processor": {)" + members + "}}");
+    return folder.refusal();
+  };
+  const std::string size = R"("size": {"shortest_edge": 1024, "longest_edge": 2048})";
+  CHECK(message(size) == "");
+  CHECK(message(size + R"(, "patch_size": 14)").find("\"patch_size\" is 14, this engine implements 16") !=
+        std::string::npos);
+  CHECK(message(size + R"(, "resample": 2)").find("\"resample\" is 2") != std::string::npos);
+  CHECK(message(size + R"(, "do_normalize": false)").find("\"do_normalize\" is false") != std::string::npos);
+  CHECK(message(size + R"(, "image_std": [0.5, 0, 0.5])").find("expected 3 positive numbers") != std::string::npos);
+  CHECK(message(size + R"(, "rescale_factor": "x")").find("\"rescale_factor\"") != std::string::npos);
+  CHECK(message(R"("size": {"shortest_edge": 4096, "longest_edge": 2048})").find("is greater than") !=
+        std::string::npos);
+  CHECK(message(R"("size": {"height": 4096})").find("lacks \"shortest_edge\"") != std::string::npos);
+  CHECK(message("").find("lacks \"min_pixels\"") != std::string::npos);
+  CHECK(message("]").find("processor_config.json") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace treble::testing

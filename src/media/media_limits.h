@@ -1,0 +1,3 @@
+#pragma once
+
+#include <treble/media_limits.h>  // what a caller sets, this folder keeps

@@ -1,0 +1,93 @@
+#include "media/patches.h"
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "media/pixel_rows.h"
+#include "media/resize_taps.h"
+
+namespace treble {
+namespace {
+
+/// The rows of a picture, resized to a width. Each is made when it is first asked for, and kept until `num_kept` later
+/// ones are.
+class ResizedRows {
+ public:
+  ResizedRows(const Picture& picture, std::int64_t width, std::int64_t num_kept) : picture_(picture), width_(width) {
+    if (picture.width == width) return;  // a pass that changes nothing is left out
+    taps_ = make_resize_taps(picture.width, width);
+    num_kept_ = num_kept;
+    stride_ = 3 * width + kRowPadding;
+    kept_.resize(static_cast<std::size_t>(num_kept * stride_));
+    planes_.resize(static_cast<std::size_t>(3 * (picture.width + kRowPadding)));
+  }
+
+  /// Asked for with y that never falls below an earlier one by `num_kept` or more.
+  const std::uint8_t* row(std::int64_t y) {
+    if (!taps_) return picture_.row(y);
+    for (; next_ <= y; ++next_) resize_row(picture_.row(next_), picture_.width, *taps_, planes_.data(), kept(next_));
+    return kept(y);
+  }
+
+ private:
+  std::uint8_t* kept(std::int64_t y) { return kept_.data() + y % num_kept_ * stride_; }
+
+  const Picture& picture_;
+  std::int64_t width_;
+  std::optional<ResizeTaps> taps_;
+  std::int64_t num_kept_ = 0, stride_ = 0, next_ = 0;
+  std::vector<std::uint8_t> kept_;
+  std::vector<std::int16_t> planes_;
+};
+
+/// Calls sink(y, row) for each row of the picture resized to `size`, from top to bottom.
+template <typename Sink>
+void resize(const Picture& picture, const PictureSize& size, const Sink& sink) {
+  if (picture.height == size.height) {
+    ResizedRows rows(picture, size.width, 1);
+    for (std::int64_t y = 0; y < size.height; ++y) sink(y, rows.row(y));
+    return;
+  }
+  const ResizeTaps taps = make_resize_taps(picture.height, size.height);
+  ResizedRows rows(picture, size.width, taps.num_taps);
+  std::vector<const std::uint8_t*> inputs(static_cast<std::size_t>(taps.num_taps));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(3 * size.width));
+  for (std::int64_t y = 0; y < size.height; ++y) {
+    const std::int64_t first = taps.first[static_cast<std::size_t>(y)], count = taps.count[static_cast<std::size_t>(y)];
+    for (std::int64_t k = 0; k < count; ++k) inputs[static_cast<std::size_t>(k)] = rows.row(first + k);
+    resize_column(inputs.data(), taps.of(y), count, taps.fraction_bits, 3 * size.width, out.data());
+    sink(y, out.data());
+  }
+}
+
+}  // namespace
+
+void write_frame(const Picture& picture, const MediaProcessorConfig& config, std::int64_t t, PatchFrame frame,
+                 MediaItem& item) {
+  // The reference scales mean and deviation to levels in fp32 instead of scaling the levels.
+  std::array<float, 3> mean, deviation;
+  const auto to_level = static_cast<float>(1 / config.rescale_factor);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    mean[channel] = static_cast<float>(config.image_mean[channel]) * to_level;
+    deviation[channel] = static_cast<float>(config.image_std[channel]) * to_level;
+  }
+  constexpr std::int64_t kFrame = kPatchSize * kPatchSize, kChannel = kTemporalPatchSize * kFrame;
+  // Patches of a token: two of its upper row, then two of its lower one.
+  const PatchStrides strides = {.from_even = kPatchValues,
+                                .from_odd = 3 * kPatchValues,
+                                .channel = kChannel,
+                                .second_frame = frame == PatchFrame::kBoth ? kFrame : 0};
+  float* const clip = item.pixel_values.data() + t * item.grid_h * item.grid_w * kPatchValues;
+  float* const values = clip + (frame == PatchFrame::kSecond ? kFrame : 0);
+  const PictureSize size = {item.grid_h * kPatchSize, item.grid_w * kPatchSize};
+  resize(picture, size, [&](std::int64_t y, const std::uint8_t* row) {
+    const std::int64_t patch_row = y / kPatchSize;
+    const std::int64_t first_patch =
+        patch_row / kMergeSize * kMergeSize * item.grid_w + patch_row % kMergeSize * kMergeSize;
+    write_patch_row(row, item.grid_w, mean.data(), deviation.data(), strides,
+                    values + first_patch * kPatchValues + y % kPatchSize * kPatchSize);
+  });
+}
+
+}  // namespace treble

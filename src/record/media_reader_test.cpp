@@ -1,0 +1,91 @@
+#include "record/media_reader.h"
+
+#include <doctest/doctest.h>
+#include <treble/error.h>
+
+#include <string>
+
+namespace treble {
+namespace {
+
+/// 4 x 4 pixels, black.
+constexpr const char* kBlack =
+    "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAADElEQVR4nGNgIB0AAAA0AAF2Xq7DAAAAAElFTkSuQmCC";
+
+/// 4 x 4 pixels, white.
+constexpr const char* kWhite =
+    "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAFElEQVR4nGP8//8/AwwwMSAB3BwAlm4DBfIlvvkAAAAASUVORK5CYII=";
+
+Request request_of(const std::string& members) {
+  return parse_request(R"({"state": "", "questions": {"q": {"type": "noul"}}, )" + members + "}");
+}
+
+std::string error_of(MediaReader& reader, const std::string& members) {
+  try {
+    reader.read(request_of(members));
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kRequest);
+    return error.what();
+  }
+}
+
+std::string quoted(const char* text) {
+  return '"' + std::string(text) + '"';
+}
+
+TEST_CASE("media_reader: images come first, then videos, whatever the order of the request's members") {
+  MediaReader reader{MediaConfig()};
+  const MediaItems items = reader.read(request_of(R"("videos": [[)" + quoted(kBlack) + "," + quoted(kBlack) +
+                                                  R"(]], "images": [)" + quoted(kWhite) + "," + quoted(kBlack) + "]"));
+  REQUIRE(items.size() == 3);
+  CHECK(items[0]->kind == MediaKind::kImage);
+  CHECK(items[0]->pixel_values.at(0) == 1.0f);
+  CHECK(items[1]->pixel_values.at(0) == -1.0f);
+  CHECK(items[2]->kind == MediaKind::kVideo);
+  CHECK(items[2]->timestamps.size() == 1);
+}
+
+TEST_CASE("media_reader: a picture that comes again is decoded once, in one request or in several") {
+  MediaReader reader{MediaConfig()};
+  const std::string images = R"("images": [)" + quoted(kBlack) + "," + quoted(kWhite) + "," + quoted(kBlack) + "]";
+  const MediaItems first = reader.read(request_of(images));
+  CHECK(first[0] == first[2]);
+  CHECK(first[0] != first[1]);
+  CHECK(reader.num_prepared() == 2);
+  CHECK(reader.read(request_of(images))[1] == first[1]);
+  CHECK(reader.num_prepared() == 2);
+}
+
+TEST_CASE("media_reader: the same picture under other options is another item") {
+  MediaReader reader{MediaConfig()};
+  const std::string image = R"("images": [)" + quoted(kBlack) + "]";
+  const MediaItems usual = reader.read(request_of(image));
+  const MediaItems small = reader.read(request_of(image + R"(, "media_kwargs": {"min_pixels": 1024})"));
+  CHECK(usual[0]->grid_h == 16);
+  CHECK(small[0]->grid_h == 2);
+  CHECK(usual[0]->digest != small[0]->digest);
+  CHECK(reader.num_prepared() == 2);
+}
+
+TEST_CASE("media_reader: what does not fit into the cache is read all the same") {
+  MediaReader reader(MediaConfig(), {}, 100);
+  const std::string image = R"("images": [)" + quoted(kBlack) + "," + quoted(kBlack) + "]";
+  CHECK(reader.read(request_of(image)).size() == 2);
+  CHECK(reader.num_prepared() == 2);
+}
+
+TEST_CASE("media_reader: what is wrong is said with the item's name") {
+  MediaReader reader{MediaConfig()};
+  CHECK(error_of(reader, R"("images": [)" + quoted(kBlack) + R"(, "aGVsbG8="])").starts_with("request: images[1]: "));
+  CHECK(error_of(reader, R"("images": [3])").starts_with("request: images[0] is a number"));
+  CHECK(error_of(reader, R"("videos": [[)" + quoted(kBlack) + "]]").starts_with("request: videos[0]: "));
+  CHECK(error_of(reader, R"("images": ["a.png"])").find("neither a data URL nor base64") != std::string::npos);
+  MediaLimits limits;
+  limits.max_items = 1;
+  MediaReader strict(MediaConfig(), limits);
+  CHECK(error_of(strict, R"("images": ["a", "b"])") == "request: images holds 2 items, limit is 1");
+}
+
+}  // namespace
+}  // namespace treble
