@@ -137,7 +137,8 @@ BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, MediaRead
       if (!timed && !first) continue;  // only the first request runs twice, once to warm up
       Sample sample;
       const Clock::time_point start = Clock::now();
-      const EncodedRecord record = encode_record(request, tokenizer, encode_options, media.read(request));
+      const EncodedRecord record =
+          encode_record(request, tokenizer, encode_options, media.read(request, encode_options.max_tokens));
       sample.parts.encode_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       const auto logits = pipeline.run(std::span(&record, 1), &sample.parts);
       decode_answers(request, record, logits.front());

@@ -60,7 +60,8 @@ EncodedRecord encode_request(const std::filesystem::path& folder, const Request&
                              const EngineOptions& options) {
   const Tokenizer tokenizer = open_tokenizer(folder, options);
   MediaReader media(read_media_config(folder), options.media_limits);
-  return encode_record(request, tokenizer, encode_options_of(folder, options), media.read(request));
+  const EncodeOptions encode_options = encode_options_of(folder, options);
+  return encode_record(request, tokenizer, encode_options, media.read(request, encode_options.max_tokens));
 }
 
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
@@ -94,7 +95,8 @@ Answers Engine::answer(const Request& request, Timings* timings) const {
 }
 
 EncodedRecord Engine::encode(const Request& request) const {
-  return encode_record(request, state_->tokenizer, state_->encode_options, state_->media.read(request));
+  const EncodeOptions& options = state_->encode_options;
+  return encode_record(request, state_->tokenizer, options, state_->media.read(request, options.max_tokens));
 }
 
 std::size_t Engine::peak_activation_bytes() const {

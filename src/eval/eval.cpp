@@ -72,8 +72,8 @@ Encoded encode_all(const std::filesystem::path& folder, std::span<const Labelled
   Encoded encoded;
   for (const LabelledRecord& record : records) {
     try {
-      encoded.push_back(
-          without_pixels(encode_record(record.request, tokenizer, encode_options, media.read(record.request))));
+      encoded.push_back(without_pixels(encode_record(record.request, tokenizer, encode_options,
+                                                     media.read(record.request, encode_options.max_tokens))));
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("eval: {}: {} (as {} reads it)", record.place, error.what(), name_of(folder)));

@@ -34,7 +34,8 @@ class Runner {
   void run_chunk(std::size_t begin, std::size_t end) {
     std::vector<MediaItems> without_pixels;
     for (std::size_t r = begin; r < end; ++r)
-      without_pixels.push_back(std::exchange(encoded_[r].media, media_.read(records_[r].request)));
+      without_pixels.push_back(
+          std::exchange(encoded_[r].media, media_.read(records_[r].request, std::ssize(encoded_[r].input_ids))));
     run_reference(begin, end);
     for (std::size_t i = 0; i < others_.size(); ++i) {
       for (std::size_t first = begin, row = 0; first < end;) {

@@ -109,7 +109,7 @@ Picture decode_gif(std::span<const std::byte> file, const MediaLimits& limits) {
   if (!covers_canvas) {
     const std::uint8_t* background = palette.rgb[transparent.value_or(0)];
     for (std::int64_t pixel = 0; pixel < picture.height * picture.width; ++pixel)
-      std::memcpy(picture.rgb.get() + 3 * pixel, background, 3);
+      std::memcpy(picture.rgb.data() + 3 * pixel, background, 3);
   }
   std::vector<GifPixelType> row(static_cast<std::size_t>(frame.Width));
   for (const std::int64_t y : row_order(frame.Height, frame.Interlace)) {

@@ -1,8 +1,8 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
+#include <cstring>
 #include <memory>
-#include <vector>
 
 #include "media/picture_formats.h"
 
@@ -23,7 +23,7 @@ Picture decode_webp(std::span<const std::byte> file, const MediaLimits& limits) 
   if (WebPGetFeatures(bytes, file.size(), &features) != VP8_STATUS_OK) fail_damaged(kFormat, "its header is not valid");
   Picture picture = make_picture(kFormat, features.height, features.width, limits);
   if (!features.has_animation) {
-    if (!WebPDecodeRGBInto(bytes, file.size(), picture.rgb.get(),
+    if (!WebPDecodeRGBInto(bytes, file.size(), picture.rgb.data(),
                            static_cast<std::size_t>(3 * picture.height * picture.width),
                            static_cast<int>(picture.row_bytes())))
       fail_damaged(kFormat, "its data end too early or are not valid");
@@ -39,7 +39,7 @@ Picture decode_webp(std::span<const std::byte> file, const MediaLimits& limits) 
       !WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp))
     fail_damaged(kFormat, "its first frame is not valid, or its data end too early");
   for (std::int64_t pixel = 0; pixel < picture.height * picture.width; ++pixel)
-    for (std::int64_t channel = 0; channel < 3; ++channel) picture.rgb[3 * pixel + channel] = rgba[4 * pixel + channel];
+    std::memcpy(picture.rgb.data() + 3 * pixel, rgba + 4 * pixel, 3);
   return picture;
 }
 

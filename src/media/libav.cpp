@@ -38,12 +38,16 @@ class Library {
 Libav load() {
   Libav av = {};
   const Library util("avutil", LIBAVUTIL_VERSION_MAJOR);
+  util.find("av_dict_free", av.av_dict_free);
+  util.find("av_dict_set_int", av.av_dict_set_int);
   util.find("av_frame_alloc", av.av_frame_alloc);
   util.find("av_frame_free", av.av_frame_free);
   util.find("av_frame_get_buffer", av.av_frame_get_buffer);
   util.find("av_free", av.av_free);
   util.find("av_log_set_level", av.av_log_set_level);
   util.find("av_malloc", av.av_malloc);
+  util.find("av_max_alloc", av.av_max_alloc);
+  util.find("av_strdup", av.av_strdup);
   util.find("av_strerror", av.av_strerror);
 
   const Library codec("avcodec", LIBAVCODEC_VERSION_MAJOR);
@@ -79,6 +83,8 @@ Libav load() {
 
   // They report damage on stderr, where a library has no business; what counts comes back as an Error.
   av.av_log_set_level(AV_LOG_QUIET);
+  // A small file can promise an index of gigabytes. Frames and packets within our limits take less than this.
+  av.av_max_alloc(std::size_t{512} << 20);
   return av;
 }
 

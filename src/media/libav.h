@@ -33,12 +33,16 @@ struct Libav {
   decltype(&::av_packet_alloc) av_packet_alloc;
   decltype(&::av_packet_free) av_packet_free;
 
+  decltype(&::av_dict_free) av_dict_free;
+  decltype(&::av_dict_set_int) av_dict_set_int;
   decltype(&::av_frame_alloc) av_frame_alloc;
   decltype(&::av_frame_free) av_frame_free;
   decltype(&::av_frame_get_buffer) av_frame_get_buffer;
   decltype(&::av_free) av_free;
   decltype(&::av_log_set_level) av_log_set_level;
   decltype(&::av_malloc) av_malloc;
+  decltype(&::av_max_alloc) av_max_alloc;
+  decltype(&::av_strdup) av_strdup;
   decltype(&::av_strerror) av_strerror;
 
   decltype(&::sws_freeContext) sws_freeContext;

@@ -14,7 +14,7 @@ namespace {
 /// ones are.
 class ResizedRows {
  public:
-  ResizedRows(const Picture& picture, std::int64_t width, std::int64_t num_kept) : picture_(picture), width_(width) {
+  ResizedRows(const Picture& picture, std::int64_t width, std::int64_t num_kept) : picture_(picture) {
     if (picture.width == width) return;  // a pass that changes nothing is left out
     taps_ = make_resize_taps(picture.width, width);
     num_kept_ = num_kept;
@@ -34,7 +34,6 @@ class ResizedRows {
   std::uint8_t* kept(std::int64_t y) { return kept_.data() + y % num_kept_ * stride_; }
 
   const Picture& picture_;
-  std::int64_t width_;
   std::optional<ResizeTaps> taps_;
   std::int64_t num_kept_ = 0, stride_ = 0, next_ = 0;
   std::vector<std::uint8_t> kept_;

@@ -70,8 +70,8 @@ Picture make_picture(PictureFormat format, std::int64_t height, std::int64_t wid
                 fmt::format("media: a {} file is {} x {} pixels large, the limit is {} pixels; shrink it",
                             to_string(format), width, height, limits.max_pixels));
   }
-  Picture picture{height, width, nullptr};
-  picture.rgb = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(height * width * 3));
+  Picture picture{height, width, {}};
+  picture.rgb.resize(static_cast<std::size_t>(height * picture.row_bytes()));
   return picture;
 }
 

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "media/media_limits.h"
+#include "media/uninitialised_allocator.h"
 
 namespace treble {
 
@@ -14,11 +15,11 @@ namespace treble {
 struct Picture {
   std::int64_t height = 0;
   std::int64_t width = 0;
-  std::unique_ptr<std::uint8_t[]> rgb;  ///< [height, width, 3]
+  std::vector<std::uint8_t, UninitialisedAllocator<std::uint8_t>> rgb;  ///< [height, width, 3]
 
   std::int64_t row_bytes() const { return 3 * width; }
-  std::uint8_t* row(std::int64_t y) { return rgb.get() + y * row_bytes(); }
-  const std::uint8_t* row(std::int64_t y) const { return rgb.get() + y * row_bytes(); }
+  std::uint8_t* row(std::int64_t y) { return rgb.data() + y * row_bytes(); }
+  const std::uint8_t* row(std::int64_t y) const { return rgb.data() + y * row_bytes(); }
 };
 
 enum class PictureFormat { kUnknown, kPng, kJpeg, kWebp, kGif };

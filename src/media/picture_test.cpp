@@ -90,7 +90,7 @@ TEST_CASE("picture: a file cut off anywhere before its last pixel is refused") {
         const Picture picture = decode_picture(std::span(file).first(size), kLimits);
         // The last pixel may be there already: then nothing is missing.
         const bool is_same = picture.height == whole.height && picture.width == whole.width &&
-                             std::memcmp(picture.rgb.get(), whole.rgb.get(),
+                             std::memcmp(picture.rgb.data(), whole.rgb.data(),
                                          static_cast<std::size_t>(3 * whole.height * whole.width)) == 0;
         if (!is_same) CHECK_MESSAGE(is_same, "cut to ", size, " of ", file.size(), " bytes");
       } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "media/pixel_rows.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // keep in this order
 #include <hwy/highway.h>
 
@@ -127,13 +128,15 @@ void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const fl
       for (std::int64_t i = 0; i < 16; i += lanes) {
         const auto level = hn::ConvertTo(f32, hn::PromoteTo(i32, hn::LoadU(few, levels + i)));
         const auto value = hn::Div(hn::Sub(level, middle), by);
+        // Past the caches: whole cache lines of an array that may be far larger than they are.
         float* to = out + c * strides.channel + i;
-        hn::StoreU(value, f32, to);
-        if (strides.second_frame != 0) hn::StoreU(value, f32, to + strides.second_frame);
+        hn::Stream(value, f32, to);
+        if (strides.second_frame != 0) hn::Stream(value, f32, to + strides.second_frame);
       }
     }
     out += patch % 2 == 0 ? strides.from_even : strides.from_odd;
   }
+  hwy::FlushStream();
 }
 
 }  // namespace treble::HWY_NAMESPACE

@@ -21,7 +21,8 @@ void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, st
 /// Writes one row of levels into the patches it crosses: (level - mean) / deviation in fp32.
 /// @param rgb       [16 * num_patches, 3]
 /// @param mean      [3], of levels 0..255; deviation alike
-/// @param out       the row's first 16 values of channel 0 in patch 0, in the patch's first or second frame
+/// @param out       the row's first 16 values of channel 0 in patch 0, in the patch's first or second frame; at an
+///                  address that is a multiple of 64 bytes, as every stride has to be
 /// @param strides   floats from there: to the patch of the next column, for even columns and for odd ones; to the next
 ///                  channel; to the second frame, where the same values go too, or 0
 struct PatchStrides {

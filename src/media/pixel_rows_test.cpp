@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "media/media_item.h"
+
 namespace treble {
 namespace {
 
@@ -102,16 +104,16 @@ TEST_CASE("pixel_rows: a row's values go to their patches, channels and frames w
     constexpr std::int64_t kPatches = 5;
     const std::vector<std::uint8_t> rgb = noise(48 * kPatches);
     const float mean[3] = {127.5f, 100.25f, 3}, deviation[3] = {127.5f, 50, 70.125f};
-    const PatchStrides strides = {.from_even = 1000, .from_odd = 3000, .channel = 200, .second_frame = 64};
-    std::vector<float> out(10000, -77.0f), expected = out;
+    const PatchStrides strides = {.from_even = 1008, .from_odd = 3024, .channel = 208, .second_frame = 64};
+    PixelValues out(10000, -77.0f), expected = out;
     write_patch_row(rgb.data(), kPatches, mean, deviation, strides, out.data());
-    const std::int64_t at[kPatches] = {0, 1000, 4000, 5000, 8000};
+    const std::int64_t at[kPatches] = {0, 1008, 4032, 5040, 8064};
     for (std::int64_t patch = 0; patch < kPatches; ++patch) {
       for (std::int64_t channel = 0; channel < 3; ++channel) {
         for (std::int64_t x = 0; x < 16; ++x) {
           const float level = rgb[static_cast<std::size_t>(3 * (16 * patch + x) + channel)];
           for (const std::int64_t frame : {0, 64})
-            expected[static_cast<std::size_t>(at[patch] + channel * 200 + frame + x)] =
+            expected[static_cast<std::size_t>(at[patch] + channel * 208 + frame + x)] =
                 (level - mean[channel]) / deviation[channel];
         }
       }

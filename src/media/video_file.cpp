@@ -44,6 +44,9 @@ constexpr AVCodecID kCodecs[] = {AV_CODEC_ID_H264,  AV_CODEC_ID_HEVC,   AV_CODEC
                                  AV_CODEC_ID_VP8,   AV_CODEC_ID_VP9,    AV_CODEC_ID_MPEG4,
                                  AV_CODEC_ID_MJPEG, AV_CODEC_ID_PRORES, AV_CODEC_ID_GIF};
 
+// The same as FFmpeg's decoders: those that its search for a stream's parameters may use.
+constexpr const char* kDecoders = "h264,hevc,libdav1d,libaom-av1,av1,vp8,vp9,mpeg4,mjpeg,prores,gif";
+
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ErrorCode::kRequest, "media: a video file " + what);
 }
@@ -140,6 +143,7 @@ struct VideoFile::State {
   std::int64_t num_decoded = 0;
 
   void open(std::span<const std::byte> file);
+  void find_parameters();
   void read_packets();
   void list_frames();
   void open_codec();
@@ -164,11 +168,12 @@ void VideoFile::State::open(std::span<const std::byte> file) {
   context->pb = io.get();
   context->flags |= AVFMT_FLAG_CUSTOM_IO;
   context->io_open = refuse_to_open;
+  context->codec_whitelist = libav().av_strdup(kDecoders);
   // On failure this frees the context.
   if (const int error = libav().avformat_open_input(&context, "", demuxer, nullptr); error < 0)
     fail_with("is damaged", error);
   format.reset(context);
-  if (const int error = libav().avformat_find_stream_info(context, nullptr); error < 0) fail_with("is damaged", error);
+  find_parameters();
   const int index = libav().av_find_best_stream(context, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
   if (index < 0) fail("has no video stream; send one that has");
   stream = context->streams[index];
@@ -184,6 +189,15 @@ void VideoFile::State::open(std::span<const std::byte> file) {
   }
   for (unsigned int other = 0; other < context->nb_streams; ++other)
     if (context->streams[other] != stream) context->streams[other]->discard = AVDISCARD_ALL;
+}
+
+/// Completes what the container says of its streams by decoding a few frames, no larger than the limit.
+void VideoFile::State::find_parameters() {
+  std::vector<AVDictionary*> options(format->nb_streams, nullptr);
+  for (AVDictionary*& of_stream : options) libav().av_dict_set_int(&of_stream, "max_pixels", limits.max_pixels, 0);
+  const int error = libav().avformat_find_stream_info(format.get(), options.data());
+  for (AVDictionary*& of_stream : options) libav().av_dict_free(&of_stream);
+  if (error < 0) fail_with("is damaged", error);
 }
 
 void VideoFile::State::read_packets() {
@@ -335,9 +349,8 @@ Picture VideoFile::State::to_picture() {
                         converted->linesize) != frame.height)
     fail("has a frame that libswscale does not convert; convert the file");
 
-  Picture picture{frame.height, frame.width, nullptr};
-  picture.rgb =
-      std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(picture.height * picture.row_bytes()));
+  Picture picture{frame.height, frame.width, {}};
+  picture.rgb.resize(static_cast<std::size_t>(picture.height * picture.row_bytes()));
   for (std::int64_t y = 0; y < picture.height; ++y)
     std::memcpy(picture.row(y), converted->data[0] + y * converted->linesize[0],
                 static_cast<std::size_t>(picture.row_bytes()));

@@ -78,7 +78,7 @@ TEST_CASE("video_file: a frame is the same whether it is decoded alone, after a 
     for (std::int64_t index = 0; index < video.num_frames(); ++index) all.push_back(index);
     std::vector<std::string> digests;
     const auto digest = [](const Picture& picture) {
-      return sha256(picture.rgb.get(), static_cast<std::size_t>(picture.height * picture.row_bytes()));
+      return sha256(picture.rgb.data(), static_cast<std::size_t>(picture.height * picture.row_bytes()));
     };
     video.read(all, [&](std::size_t, const Picture& picture) { digests.push_back(digest(picture)); });
     for (const std::int64_t index : all) {
@@ -101,7 +101,7 @@ TEST_CASE("video_file: an animated GIF's frames are what they are as pictures") 
   video.read(std::span(&index, 1), [&](std::size_t, const Picture& picture) {
     REQUIRE(picture.height == first.height);
     REQUIRE(picture.width == first.width);
-    CHECK(std::memcmp(picture.rgb.get(), first.rgb.get(), static_cast<std::size_t>(3 * first.height * first.width)) ==
+    CHECK(std::memcmp(picture.rgb.data(), first.rgb.data(), static_cast<std::size_t>(3 * first.height * first.width)) ==
           0);
   });
 }

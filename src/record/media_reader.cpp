@@ -56,22 +56,32 @@ std::shared_ptr<const MediaItem> MediaReader::find_or(const std::string& digest,
   return item;
 }
 
-MediaItems MediaReader::read(const Request& request) {
+MediaItems MediaReader::read(const Request& request, std::int64_t max_tokens) {
   const MediaOptions options = read_media_options(request.media_kwargs);
   const MediaSourceRules rules{.limits = limits_, .folder = request.media_folder};
   MediaItems items;
+  std::int64_t num_tokens = 0;
+  const auto add = [&](std::shared_ptr<const MediaItem> item) {
+    num_tokens += item->grid_t * item->grid_h * item->grid_w / 4;
+    if (num_tokens > max_tokens)
+      throw Error(ErrorCode::kTooLong,
+                  fmt::format("request: the first {} images and videos take {} tokens, limit is {}; send fewer or "
+                              "smaller ones, or lower media_kwargs.max_pixels",
+                              items.size() + 1, num_tokens, max_tokens));
+    items.push_back(std::move(item));
+  };
   for_each_item(request.images, "images", limits_, [&](const Json& json, const std::string& where) {
     const MediaSource source = read_image_source(json, where, rules);
     const FileBytes file = source.files.front();
-    items.push_back(find_or(image_digest(file, config_, options.image),
-                            [&] { return prepare_image(file, config_, limits_, options.image); }));
+    add(find_or(image_digest(file, config_, options.image),
+                [&] { return prepare_image(file, config_, limits_, options.image); }));
   });
   for_each_item(request.videos, "videos", limits_, [&](const Json& json, const std::string& where) {
     const MediaSource source = read_video_source(json, where, rules);
     if (!source.is_frames) {
       const FileBytes file = source.files.front();
-      items.push_back(find_or(video_digest(file, config_, options.video),
-                              [&] { return prepare_video(file, config_, limits_, options.video); }));
+      add(find_or(video_digest(file, config_, options.video),
+                  [&] { return prepare_video(file, config_, limits_, options.video); }));
       return;
     }
     const std::vector<FileBytes> files = views_of(source.files);

@@ -3,6 +3,7 @@
 #include <treble/record.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -24,10 +25,11 @@ class MediaReader {
   explicit MediaReader(const MediaConfig& config, const MediaLimits& limits = {},
                        std::size_t cache_bytes = std::size_t{512} << 20);
 
+  /// @param max_tokens  of all items; reading ends where they have more, before the rest takes memory
   /// @return the request's images, then its videos
   /// @throws Error kRequest naming the item ("request: images[2] ..."): what read_image_source and prepare_image throw,
-  /// or more items than the limit
-  MediaItems read(const Request& request);
+  /// or more items than the limit; kTooLong
+  MediaItems read(const Request& request, std::int64_t max_tokens);
 
   /// Items that were decoded so far.
   std::size_t num_prepared() const;

@@ -16,13 +16,15 @@ constexpr const char* kBlack =
 constexpr const char* kWhite =
     "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAFElEQVR4nGP8//8/AwwwMSAB3BwAlm4DBfIlvvkAAAAASUVORK5CYII=";
 
+constexpr std::int64_t kMaxTokens = 1000;
+
 Request request_of(const std::string& members) {
   return parse_request(R"({"state": "", "questions": {"q": {"type": "noul"}}, )" + members + "}");
 }
 
 std::string error_of(MediaReader& reader, const std::string& members) {
   try {
-    reader.read(request_of(members));
+    reader.read(request_of(members), kMaxTokens);
     return "";
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kRequest);
@@ -36,8 +38,9 @@ std::string quoted(const char* text) {
 
 TEST_CASE("media_reader: images come first, then videos, whatever the order of the request's members") {
   MediaReader reader{MediaConfig()};
-  const MediaItems items = reader.read(request_of(R"("videos": [[)" + quoted(kBlack) + "," + quoted(kBlack) +
-                                                  R"(]], "images": [)" + quoted(kWhite) + "," + quoted(kBlack) + "]"));
+  const Request request = request_of(R"("videos": [[)" + quoted(kBlack) + "," + quoted(kBlack) + R"(]], "images": [)" +
+                                     quoted(kWhite) + "," + quoted(kBlack) + "]");
+  const MediaItems items = reader.read(request, kMaxTokens);
   REQUIRE(items.size() == 3);
   CHECK(items[0]->kind == MediaKind::kImage);
   CHECK(items[0]->pixel_values.at(0) == 1.0f);
@@ -49,19 +52,19 @@ TEST_CASE("media_reader: images come first, then videos, whatever the order of t
 TEST_CASE("media_reader: a picture that comes again is decoded once, in one request or in several") {
   MediaReader reader{MediaConfig()};
   const std::string images = R"("images": [)" + quoted(kBlack) + "," + quoted(kWhite) + "," + quoted(kBlack) + "]";
-  const MediaItems first = reader.read(request_of(images));
+  const MediaItems first = reader.read(request_of(images), kMaxTokens);
   CHECK(first[0] == first[2]);
   CHECK(first[0] != first[1]);
   CHECK(reader.num_prepared() == 2);
-  CHECK(reader.read(request_of(images))[1] == first[1]);
+  CHECK(reader.read(request_of(images), kMaxTokens)[1] == first[1]);
   CHECK(reader.num_prepared() == 2);
 }
 
 TEST_CASE("media_reader: the same picture under other options is another item") {
   MediaReader reader{MediaConfig()};
   const std::string image = R"("images": [)" + quoted(kBlack) + "]";
-  const MediaItems usual = reader.read(request_of(image));
-  const MediaItems small = reader.read(request_of(image + R"(, "media_kwargs": {"min_pixels": 1024})"));
+  const MediaItems usual = reader.read(request_of(image), kMaxTokens);
+  const MediaItems small = reader.read(request_of(image + R"(, "media_kwargs": {"min_pixels": 1024})"), kMaxTokens);
   CHECK(usual[0]->grid_h == 16);
   CHECK(small[0]->grid_h == 2);
   CHECK(usual[0]->digest != small[0]->digest);
@@ -71,8 +74,24 @@ TEST_CASE("media_reader: the same picture under other options is another item") 
 TEST_CASE("media_reader: what does not fit into the cache is read all the same") {
   MediaReader reader(MediaConfig(), {}, 100);
   const std::string image = R"("images": [)" + quoted(kBlack) + "," + quoted(kBlack) + "]";
-  CHECK(reader.read(request_of(image)).size() == 2);
+  CHECK(reader.read(request_of(image), kMaxTokens).size() == 2);
   CHECK(reader.num_prepared() == 2);
+}
+
+TEST_CASE("media_reader: reading ends where media have more tokens than a prompt may have") {
+  MediaReader reader{MediaConfig()};
+  const Request request =
+      request_of(R"("images": [)" + quoted(kBlack) + "," + quoted(kWhite) + "," + quoted(kBlack) + "]");
+  CHECK(reader.read(request, 192).size() == 3);
+  try {
+    reader.read(request, 127);
+    FAIL("64 tokens each were allowed");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kTooLong);
+    CHECK(std::string(error.what())
+              .starts_with(
+                  "request: the first 2 images and videos take 128 tokens, limit is 127; send fewer or smaller ones"));
+  }
 }
 
 TEST_CASE("media_reader: what is wrong is said with the item's name") {

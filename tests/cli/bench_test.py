@@ -13,7 +13,7 @@ class Bench(ProgramTest):
         self.assertEqual([row["total_tokens"] for row in report["rows"]], [80, 140])
         for row in report["rows"]:
             self.assertEqual(row["decisions"], 4)
-            total, parts = row["total_ms"], (row["encode_ms"], row["backbone_ms"], row["head_ms"])
+            total, parts = row["total_ms"], (row["encode_ms"], row["vision_ms"], row["backbone_ms"], row["head_ms"])
             self.assertLessEqual(total["p10"], total["median"])
             self.assertLessEqual(total["median"], total["p90"])
             self.assertLessEqual(sum(part["p10"] for part in parts), total["p90"])
@@ -28,8 +28,8 @@ class Bench(ProgramTest):
         self.assertRegex(result.stdout,
                          r"(?m)^memory +\S+ [MG]iB weights, \S+ [MG]iB activations, \S+ [MG]iB peak resident$")
         self.assertRegex(result.stdout,
-                         r"(?m)^run +median ms +p10 +p90 +encode +backbone +head +tokens/s +decisions/s$")
-        self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){8}$")
+                         r"(?m)^run +median ms +p10 +p90 +encode +vision +backbone +head +tokens/s +decisions/s$")
+        self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){9}$")
         self.assertEqual(result.stderr, "")
 
     def test_weights_quantised_on_the_way(self):
@@ -52,6 +52,11 @@ class Bench(ProgramTest):
         self.assertEqual(len(rows), 1)
         self.assertEqual(rows[0]["total_tokens"], (309 + 604) // 2)
         self.assertGreater(rows[0]["encode_ms"]["median"], 0)
+
+    def test_pictures_that_come_again_are_timed_again(self):
+        records = self.file("r.jsonl", (dump(REQUESTS["one_image"]) + "\n") * 2)
+        row, = json.loads(self.run_treble("bench", "--model", RELEASE, "--records", records, "--json").stdout)["rows"]
+        self.assertGreater(row["vision_ms"]["p10"], 0.1)
 
     def test_arguments(self):
         def check(*arguments, words, status=2):

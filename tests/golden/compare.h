@@ -30,7 +30,7 @@ inline Pipeline open(const Fixture& fixture, Precision precision, int num_thread
 }
 
 inline EncodedRecord encode(const FixtureCase& fixture_case, const Tokenizer& tokenizer) {
-  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options, fixture_case.media);
+  return encode_record(fixture_case.request, tokenizer, fixture_case.encode_options, read_media(fixture_case));
 }
 
 /// Hidden states [T, h] of one record, from the workspace.

@@ -18,6 +18,11 @@ Json read_json(const std::filesystem::path& path) {
 
 }  // namespace
 
+MediaItems read_media(const FixtureCase& fixture_case) {
+  return MediaReader(read_media_config(fixture_case.release))
+      .read(fixture_case.request, fixture_case.encode_options.max_tokens);
+}
+
 Fixture::Fixture(std::string_view release) : folder_(std::filesystem::path(TREBLE_TEST_DATA) / release) {
   constexpr std::string_view kExpected = "expected_";
   for (const auto& file : std::filesystem::directory_iterator(folder_)) {
@@ -28,13 +33,11 @@ Fixture::Fixture(std::string_view release) : folder_(std::filesystem::path(TREBL
       runs_.emplace(name.substr(kExpected.size()), read_json(file.path()));
     }
   }
-  MediaReader media(read_media_config(folder_ / "release"));
   const Json requests = read_json(folder_.parent_path() / "micro" / "requests.json");
   const Json& expected = runs_.contains("fp32") ? runs_.at("fp32") : runs_.at("precise");
   for (const auto& [name, request] : requests.as_object()) {
-    FixtureCase next{name, request_from_json(request), {}, {}, *expected.find(name)};
+    FixtureCase next{name, request_from_json(request), this->release(), {}, *expected.find(name)};
     next.request.media_folder = folder_.parent_path() / "micro";
-    next.media = media.read(next.request);
     // The reference cuts the state of a prompt that is too long.
     if (const Json* max_length = request.find("_max_length"))
       next.encode_options = {.max_tokens = static_cast<std::int64_t>(max_length->as_double()), .truncate_state = true};

@@ -19,10 +19,13 @@ namespace treble::testing {
 struct FixtureCase {
   std::string name;
   Request request;
-  MediaItems media;
+  std::filesystem::path release;
   EncodeOptions encode_options;
   Json expected;  ///< {"input_ids", "questions", "logits", "response"} of the fp32 (or precise) run
 };
+
+/// The images and videos of a case, prepared as its release says.
+MediaItems read_media(const FixtureCase& fixture_case);
 
 /// A release with random weights that the original stack was run on, and the requests of them all.
 class Fixture {

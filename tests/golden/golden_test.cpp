@@ -79,7 +79,7 @@ TEST_CASE("golden: grids of images and videos equal the original processor's") {
       if (!expected) continue;
       CAPTURE(name);
       std::vector<std::int64_t> grids;
-      for (const auto& item : fixture.find(name).media)
+      for (const auto& item : read_media(fixture.find(name)))
         if (item->kind == kind) grids.insert(grids.end(), {item->grid_t, item->grid_h, item->grid_w});
       const std::int64_t* first = expected.as<std::int64_t>();
       CHECK(grids == std::vector<std::int64_t>(first, first + expected.num_elements()));

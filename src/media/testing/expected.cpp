@@ -55,7 +55,7 @@ void check_pixels(const PixelValues& values, const Json& expected, Tolerance tol
 
 void check_levels(const Picture& picture, const Json& expected, Tolerance tolerance) {
   CHECK(static_cast<double>(picture.height) == expected.find("shape")->as_array()[0].as_double());
-  check_array(picture.rgb.get(), static_cast<std::size_t>(3 * picture.height * picture.width), expected, tolerance);
+  check_array(picture.rgb.data(), static_cast<std::size_t>(3 * picture.height * picture.width), expected, tolerance);
 }
 
 }  // namespace treble::testing
