@@ -3,7 +3,7 @@ and those of quantised releases beside it:        python3 python/tools/trim_fixt
 
 Keeps the release, the requests with their media, the expected answers, digests and some of the expected pixel values,
 and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB. Of a quantised
-release it keeps the release and the expected answers, and of the hidden states one request's; files that are those of
+release it keeps the text model and the expected answers, and of the hidden states one request's; files that are those of
 micro become links to them. Needs NumPy.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROW_STEP = 8
-HIDDEN = ("card_example", "three_types", "image_and_videos")   # requests whose hidden states are kept
+HIDDEN = ("card_example", "image_and_videos")  # requests whose hidden states are kept
 SOME = 64  # pixel values that are kept of an array
 NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
@@ -56,7 +56,7 @@ def trim_quantised(source, target):
     for file in (source / "release").iterdir():
         shared = target.parent / "micro" / "release" / file.name
         if file.name == "model.safetensors":
-            shutil.copyfile(file, release / file.name)
+            write_safetensors(release / file.name, [t for t in read_safetensors(file) if ".visual." not in t[0]])
         elif shared.exists() and shared.read_bytes() == file.read_bytes():
             (release / file.name).unlink(missing_ok=True)
             (release / file.name).symlink_to(Path("../../micro/release") / file.name)

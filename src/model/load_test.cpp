@@ -139,378 +139,376 @@ TEST_CASE("load_model: a release that is quantised already is not quantised agai
     CHECK(contains(error.what(), "text.layers.0."));
     CHECK(contains(error.what(), "int8-convrot"));
   }
+}
 
-  TEST_CASE("load_model: a release without a vision tower reads text, one with half a tower is refused") {
-    const auto load_without = [](const std::string& prefix) {
-      const TempFolder folder;
-      copy_micro_release(folder.path());
-      edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
-        std::erase_if(tensors, [&](const FileTensor& t) { return t.name.starts_with(prefix); });
-      });
-      const std::unique_ptr<Ops> ops = any_ops();
-      return load_model(folder.path(), *ops).vision.has_value();
-    };
-    CHECK(load_without("no such tensor"));
-    CHECK_FALSE(load_without("model.visual."));
-    CHECK_THROWS_WITH_AS(load_without("model.visual.blocks.1.norm2."),
-                         doctest::Contains("visual.blocks.1.norm2.weight"), Error);
-  }
-
-  TEST_CASE("load_model: Linears of the vision tower may be NF4, its convolution is plain") {
-    const std::unique_ptr<Ops> ops = any_ops();
-    const TempFolder folder;
-    copy_micro_release(folder.path(), "micro-nf4");
-    const Model model = load_model(folder.path(), *ops);
-    REQUIRE(model.vision);
-    CHECK(model.vision->patch_embed.format == WeightFormat::kDense);
-    CHECK(model.vision->blocks[1].qkv.format == WeightFormat::kNf4);
-    CHECK(model.vision->merger_fc2.format == WeightFormat::kNf4);
-    CHECK(model.vision->merger_fc2.bias);
-  }
-
-  TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {
-    const std::string error = load_error(
-        "model.safetensors", [](auto& tensors) { find(tensors, kNorm).name = "model.language_model.layers.1.other"; });
-    CHECK(contains(error, "text.layers.1.input_layernorm.weight"));
-    CHECK(contains(error, "[256]"));
-  }
-
-  TEST_CASE("load_model: a misshapen tensor is named with both shapes") {
-    const std::string error = load_error("model.safetensors", [](auto& tensors) {
-      find(tensors, kNorm).shape = {2, 128};
-    });
-    CHECK(contains(error, kNorm));
-    CHECK(contains(error, "[2, 128]"));
-    CHECK(contains(error, "[256]"));
-  }
-
-  TEST_CASE("load_model: an integer where a weight should be is named with its type") {
-    const std::string error =
-        load_error("model.safetensors", [](auto& tensors) { find(tensors, kNorm).dtype = "I16"; });
-    CHECK(contains(error, kNorm));
-    CHECK(contains(error, "i16"));
-  }
-
-  TEST_CASE("load_model: a tensor that the joint head does not know is refused") {
-    const std::string error = load_error(
-        "joint_head.safetensors", [](auto& tensors) { tensors.push_back(zeros("extra.weight", "BF16", {4}, 8)); });
-    CHECK(contains(error, "joint_head.safetensors"));
-    CHECK(contains(error, "extra.weight"));
-  }
-
-  TEST_CASE("load_model: a scale that is not a number is refused") {
-    for (const char* name : {"prior_logit_scale", "joint_logit_scale", "residual_gate"}) {
-      const std::string error = load_error("joint_head.safetensors", [&](auto& tensors) {
-        const std::uint16_t nan = 0x7fc0;
-        std::memcpy(find(tensors, name).data.data(), &nan, sizeof nan);
-      });
-      CHECK(contains(error, name));
-      CHECK(contains(error, "finite"));
-    }
-  }
-
-  TEST_CASE("load_model: tensors stored in f32 and f16 are rounded to bf16, nearest even") {
+TEST_CASE("load_model: a release without a vision tower reads text, one with half a tower is refused") {
+  const auto load_without = [](const std::string& prefix) {
     const TempFolder folder;
     copy_micro_release(folder.path());
-    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-      FileTensor& A_log = find(tensors, "model.language_model.layers.0.linear_attn.A_log");
-      A_log.dtype = "F32";
-      A_log.data.clear();
-      for (int i = 0; i < 6; ++i) {
-        const auto bits =
-            static_cast<std::uint32_t>(0x3f808000u + static_cast<std::uint32_t>(i) * 0x10000u);  // ties: round to even
-        A_log.data.append(reinterpret_cast<const char*>(&bits), sizeof bits);
-      }
-      FileTensor& dt_bias = find(tensors, "model.language_model.layers.0.linear_attn.dt_bias");
-      dt_bias.dtype = "F16";
-      for (std::size_t i = 0; i < 6; ++i) {
-        const std::uint16_t bits = 0xbc00;  // -1
-        std::memcpy(dt_bias.data.data() + 2 * i, &bits, sizeof bits);
-      }
-    });
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model model = load_model(folder.path(), *ops);
-    const auto& weights = std::get<DeltaNetWeights>(model.backbone.layers[0].mixer);
-    const auto* A_log = weights.A_log.as<bfloat16>();
-    CHECK(A_log[0].bits == 0x3f80);
-    CHECK(A_log[1].bits == 0x3f82);
-    CHECK(to_float(weights.dt_bias.as<bfloat16>()[5]) == -1.0f);
-  }
-
-  TEST_CASE("load_model: weights that begin at an odd address are read all the same") {
-    const TempFolder folder;
-    copy_micro_release(folder.path());
-    const std::string bytes = read_file(folder / "joint_head.safetensors");
-    std::size_t header_bytes = 0;
-    for (int i = 7; i >= 0; --i)
-      header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
-    write_file(folder / "joint_head.safetensors",
-               safetensors_bytes(bytes.substr(8, header_bytes) + " ", bytes.substr(8 + header_bytes)));
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model shifted = load_model(folder.path(), *ops), plain = load_model(micro_release(), *ops);
-    const TensorView a = shifted.head.type_embedding, b = plain.head.type_embedding;
-    CHECK(std::memcmp(a.data(), b.data(), a.num_bytes()) == 0);
-  }
-
-  TEST_CASE("load_model: tied embeddings stand in for lm_head, which may then be absent") {
-    const TempFolder folder;
-    copy_micro_release(folder.path());
-    std::string config = read_file(folder / "config.json");
-    const std::size_t at = config.rfind("\"tie_word_embeddings\": false");
-    config.replace(at, 28, "\"tie_word_embeddings\": true ");
-    write_file(folder / "config.json", config);
-    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-      std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
-    });
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model model = load_model(folder.path(), *ops);
-    CHECK(model.output_embedding.data() == model.backbone.embed_tokens.data());
-  }
-
-  TEST_CASE("load_model: untied embeddings without lm_head are an error") {
-    const std::string error = load_error("model.safetensors", [](auto& tensors) {
-      std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
-    });
-    CHECK(contains(error, "lm_head.weight"));
-  }
-
-  TEST_CASE("load_model: a sharded release loads like a single file") {
-    const TempFolder folder;
-    copy_micro_release(folder.path());
-    split_into_shards(folder.path());
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model sharded = load_model(folder.path(), *ops), single = load_model(micro_release(), *ops);
-    CHECK(sharded.weight_bytes == single.weight_bytes);
-    CHECK(std::memcmp(sharded.output_embedding.data(), single.output_embedding.data(),
-                      single.output_embedding.num_bytes()) == 0);
-  }
-
-  constexpr const char* kUpProj = "model.language_model.layers.1.mlp.up_proj";
-
-  TEST_CASE("load_model: how a Linear is stored is decided for each alone, plain beside NF4") {
-    const TempFolder folder;
-    copy_micro_release(folder.path(), "micro-nf4");
-    std::vector<FileTensor> plain = read_safetensors(micro_release() / "model.safetensors");
     edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
-      std::erase_if(tensors, [](const FileTensor& t) { return t.name.starts_with(kUpProj); });
-      tensors.push_back(find(plain, std::string(kUpProj) + ".weight"));
+      std::erase_if(tensors, [&](const FileTensor& t) { return t.name.starts_with(prefix); });
     });
     const std::unique_ptr<Ops> ops = any_ops();
-    const Model model = load_model(folder.path(), *ops);
-    const MlpWeights& mlp = model.backbone.layers[1].mlp;
-    CHECK(mlp.up_proj.format == WeightFormat::kDense);
-    CHECK(mlp.gate_proj.format == WeightFormat::kNf4);
-    CHECK(mlp.gate_proj.out_features() == 256);
-  }
+    return load_model(folder.path(), *ops).vision.has_value();
+  };
+  CHECK(load_without("no such tensor"));
+  CHECK_FALSE(load_without("model.visual."));
+  CHECK_THROWS_WITH_AS(load_without("model.visual.blocks.1.norm2."), doctest::Contains("visual.blocks.1.norm2.weight"),
+                       Error);
+}
 
-  TEST_CASE("load_model: an NF4 weight of another shape than the configuration implies is named with both") {
-    const std::string error = load_error(
-        "model.safetensors",
-        [](auto& tensors) {
-          std::string& state = find(tensors, std::string(kUpProj) + ".weight.quant_state.bitsandbytes__nf4").data;
-          state.replace(state.find("[256, 256]"), 10, "[128, 512]");
-        },
-        "micro-nf4");
-    CHECK(contains(error, "text.layers.1.mlp.up_proj"));
-    CHECK(contains(error, "[128, 512]"));
-    CHECK(contains(error, "[256, 256]"));
-  }
+TEST_CASE("load_model: Linears of the vision tower may be NF4, its convolution is plain") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(micro_release(), *ops, WeightConversion::kNf4);
+  REQUIRE(model.vision);
+  CHECK(model.vision->patch_embed.format == WeightFormat::kDense);
+  CHECK(model.vision->blocks[1].qkv.format == WeightFormat::kNf4);
+  CHECK(model.vision->merger_fc2.format == WeightFormat::kNf4);
+  CHECK(model.vision->merger_fc2.bias);
+}
 
-  TEST_CASE("load_model: a Linear stored in fp8 is read as bf16 beside the others") {
+TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {
+  const std::string error = load_error(
+      "model.safetensors", [](auto& tensors) { find(tensors, kNorm).name = "model.language_model.layers.1.other"; });
+  CHECK(contains(error, "text.layers.1.input_layernorm.weight"));
+  CHECK(contains(error, "[256]"));
+}
+
+TEST_CASE("load_model: a misshapen tensor is named with both shapes") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    find(tensors, kNorm).shape = {2, 128};
+  });
+  CHECK(contains(error, kNorm));
+  CHECK(contains(error, "[2, 128]"));
+  CHECK(contains(error, "[256]"));
+}
+
+TEST_CASE("load_model: an integer where a weight should be is named with its type") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) { find(tensors, kNorm).dtype = "I16"; });
+  CHECK(contains(error, kNorm));
+  CHECK(contains(error, "i16"));
+}
+
+TEST_CASE("load_model: a tensor that the joint head does not know is refused") {
+  const std::string error = load_error("joint_head.safetensors",
+                                       [](auto& tensors) { tensors.push_back(zeros("extra.weight", "BF16", {4}, 8)); });
+  CHECK(contains(error, "joint_head.safetensors"));
+  CHECK(contains(error, "extra.weight"));
+}
+
+TEST_CASE("load_model: a scale that is not a number is refused") {
+  for (const char* name : {"prior_logit_scale", "joint_logit_scale", "residual_gate"}) {
+    const std::string error = load_error("joint_head.safetensors", [&](auto& tensors) {
+      const std::uint16_t nan = 0x7fc0;
+      std::memcpy(find(tensors, name).data.data(), &nan, sizeof nan);
+    });
+    CHECK(contains(error, name));
+    CHECK(contains(error, "finite"));
+  }
+}
+
+TEST_CASE("load_model: tensors stored in f32 and f16 are rounded to bf16, nearest even") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& A_log = find(tensors, "model.language_model.layers.0.linear_attn.A_log");
+    A_log.dtype = "F32";
+    A_log.data.clear();
+    for (int i = 0; i < 6; ++i) {
+      const auto bits =
+          static_cast<std::uint32_t>(0x3f808000u + static_cast<std::uint32_t>(i) * 0x10000u);  // ties: round to even
+      A_log.data.append(reinterpret_cast<const char*>(&bits), sizeof bits);
+    }
+    FileTensor& dt_bias = find(tensors, "model.language_model.layers.0.linear_attn.dt_bias");
+    dt_bias.dtype = "F16";
+    for (std::size_t i = 0; i < 6; ++i) {
+      const std::uint16_t bits = 0xbc00;  // -1
+      std::memcpy(dt_bias.data.data() + 2 * i, &bits, sizeof bits);
+    }
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const auto& weights = std::get<DeltaNetWeights>(model.backbone.layers[0].mixer);
+  const auto* A_log = weights.A_log.as<bfloat16>();
+  CHECK(A_log[0].bits == 0x3f80);
+  CHECK(A_log[1].bits == 0x3f82);
+  CHECK(to_float(weights.dt_bias.as<bfloat16>()[5]) == -1.0f);
+}
+
+TEST_CASE("load_model: weights that begin at an odd address are read all the same") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  const std::string bytes = read_file(folder / "joint_head.safetensors");
+  std::size_t header_bytes = 0;
+  for (int i = 7; i >= 0; --i)
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+  write_file(folder / "joint_head.safetensors",
+             safetensors_bytes(bytes.substr(8, header_bytes) + " ", bytes.substr(8 + header_bytes)));
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model shifted = load_model(folder.path(), *ops), plain = load_model(micro_release(), *ops);
+  const TensorView a = shifted.head.type_embedding, b = plain.head.type_embedding;
+  CHECK(std::memcmp(a.data(), b.data(), a.num_bytes()) == 0);
+}
+
+TEST_CASE("load_model: tied embeddings stand in for lm_head, which may then be absent") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  std::string config = read_file(folder / "config.json");
+  const std::size_t at = config.rfind("\"tie_word_embeddings\": false");
+  config.replace(at, 28, "\"tie_word_embeddings\": true ");
+  write_file(folder / "config.json", config);
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  CHECK(model.output_embedding.data() == model.backbone.embed_tokens.data());
+}
+
+TEST_CASE("load_model: untied embeddings without lm_head are an error") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name == "lm_head.weight"; });
+  });
+  CHECK(contains(error, "lm_head.weight"));
+}
+
+TEST_CASE("load_model: a sharded release loads like a single file") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  split_into_shards(folder.path());
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model sharded = load_model(folder.path(), *ops), single = load_model(micro_release(), *ops);
+  CHECK(sharded.weight_bytes == single.weight_bytes);
+  CHECK(std::memcmp(sharded.output_embedding.data(), single.output_embedding.data(),
+                    single.output_embedding.num_bytes()) == 0);
+}
+
+constexpr const char* kUpProj = "model.language_model.layers.1.mlp.up_proj";
+
+TEST_CASE("load_model: how a Linear is stored is decided for each alone, plain beside NF4") {
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-nf4");
+  std::vector<FileTensor> plain = read_safetensors(micro_release() / "model.safetensors");
+  edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name.starts_with(kUpProj); });
+    tensors.push_back(find(plain, std::string(kUpProj) + ".weight"));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const MlpWeights& mlp = model.backbone.layers[1].mlp;
+  CHECK(mlp.up_proj.format == WeightFormat::kDense);
+  CHECK(mlp.gate_proj.format == WeightFormat::kNf4);
+  CHECK(mlp.gate_proj.out_features() == 256);
+}
+
+TEST_CASE("load_model: an NF4 weight of another shape than the configuration implies is named with both") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& state = find(tensors, std::string(kUpProj) + ".weight.quant_state.bitsandbytes__nf4").data;
+        state.replace(state.find("[256, 256]"), 10, "[128, 512]");
+      },
+      "micro-nf4");
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "[128, 512]"));
+  CHECK(contains(error, "[256, 256]"));
+}
+
+TEST_CASE("load_model: a Linear stored in fp8 is read as bf16 beside the others") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
+    weight.dtype = "F8_E4M3";
+    weight.data.assign(256 * 256, '\x38');  // ones
+    FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
+    for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
+    tensors.push_back(std::move(scale));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model model = load_model(folder.path(), *ops);
+  const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
+  CHECK(up.format == WeightFormat::kDense);
+  CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 2.0f);
+}
+
+TEST_CASE("load_model: a format that is not read is refused with its name") {
+  const std::string error = load_error("model.safetensors", [](auto& tensors) {
+    find(tensors, std::string(kUpProj) + ".weight") =
+        zeros(std::string(kUpProj) + ".weight_packed", "I32", {256, 32}, 256 * 128);
+    tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 2}, 1024));
+  });
+  CHECK(contains(error, "text.layers.1.mlp.up_proj"));
+  CHECK(contains(error, "int4-packed"));
+}
+
+TEST_CASE("load_model: GPTQ and AWQ releases are refused as what they are") {
+  const auto error_of = [](std::vector<std::int64_t> codes, std::vector<std::int64_t> scales) {
+    return load_error("model.safetensors", [&](auto& tensors) {
+      const auto bytes = [](const std::vector<std::int64_t>& shape, std::size_t size) {
+        return static_cast<std::size_t>(shape[0] * shape[1]) * size;
+      };
+      std::erase_if(tensors, [](const FileTensor& t) { return t.name == std::string(kUpProj) + ".weight"; });
+      tensors.push_back(zeros(std::string(kUpProj) + ".qweight", "I32", codes, bytes(codes, 4)));
+      tensors.push_back(zeros(std::string(kUpProj) + ".scales", "F16", scales, bytes(scales, 2)));
+    });
+  };
+  const std::string gptq = error_of({32, 256}, {2, 256}), awq = error_of({256, 32}, {2, 256});
+  CHECK(contains(gptq, "text.layers.1.mlp.up_proj\" is stored as int4-gptq (qweight is [32, 256] i32, scales is"));
+  CHECK(contains(awq, "is stored as int4-awq (qweight is [256, 32] i32"));
+}
+
+/// Puts a quantization_config into a copied release.
+void add_quantization_config(const TempFolder& folder, std::string_view quantization_config) {
+  std::string config = read_file(folder / "config.json");
+  config.insert(config.rfind('}'), fmt::format(R"(, "quantization_config": {})", quantization_config));
+  write_file(folder / "config.json", config);
+}
+
+TEST_CASE("load_model: int-quantized weights of compressed-tensors are read as bf16, unless they are transformed") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
+    weight.dtype = "I8";
+    weight.data.assign(256 * 256, '\x03');
+    FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
+    for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
+    tensors.push_back(std::move(scale));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("nothing that says whether"), Error);
+  add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "format": "int-quantized"})");
+  const Model model = load_model(folder.path(), *ops);
+  const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
+  CHECK(up.format == WeightFormat::kDense);
+  CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 6.0f);
+
+  add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "transform_config": {"R1": {}}})");
+  CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("transform_config"), Error);
+}
+
+constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
+
+/// Puts the gate and up projection of one layer into one module, gate first.
+void fuse_gate_up(std::vector<FileTensor>& tensors) {
+  for (const char* part : {"weight", "weight_scale", "bias", "comfy_quant"}) {
+    FileTensor whole = find(tensors, std::string(kMlp) + "gate_proj." + part);
+    const FileTensor& up = find(tensors, std::string(kMlp) + "up_proj." + part);
+    whole.name = std::string(kMlp) + "gate_up_proj." + part;
+    if (std::string_view(part) != "comfy_quant") {
+      whole.data += up.data;
+      whole.shape[0] += up.shape[0];
+    }
+    tensors.push_back(std::move(whole));
+  }
+  std::erase_if(tensors, [](const FileTensor& t) {
+    return t.name.starts_with(std::string(kMlp) + "gate_proj.") || t.name.starts_with(std::string(kMlp) + "up_proj.");
+  });
+}
+
+bool have_equal_bytes(const TensorView& a, const TensorView& b) {
+  return a.num_bytes() == b.num_bytes() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
+}
+
+TEST_CASE("load_model: projections stored as one are the rows that they are made of") {
+  const TempFolder folder, plain_folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  copy_micro_release(plain_folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", fuse_gate_up);
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model fused = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
+  const MlpWeights &a = fused.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
+  for (const auto& [from_whole, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
+    CHECK(have_equal_bytes(from_whole->weight, alone->weight));
+    CHECK(have_equal_bytes(from_whole->int8.row_scale, alone->int8.row_scale));
+    CHECK(have_equal_bytes(from_whole->bias, alone->bias));
+  }
+}
+
+/// Lays rows of a fused tensor in turns: gate, up, gate, up.
+void interleave(FileTensor& tensor) {
+  const std::size_t num_rows = static_cast<std::size_t>(tensor.shape[0]) / 2;
+  const std::size_t row_bytes = tensor.data.size() / (2 * num_rows);
+  std::string data;
+  for (std::size_t i = 0; i < 2 * num_rows; ++i)
+    data += tensor.data.substr((i % 2 * num_rows + i / 2) * row_bytes, row_bytes);
+  tensor.data = data;
+  tensor.shape[0] /= 2;
+  tensor.shape.insert(tensor.shape.begin() + 1, 2);
+}
+
+TEST_CASE("load_model: gate and up projections whose rows lie in turns are the same two projections") {
+  const TempFolder folder, plain_folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  copy_micro_release(plain_folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    fuse_gate_up(tensors);
+    for (const char* part : {"weight", "weight_scale", "bias"})
+      interleave(find(tensors, std::string(kMlp) + "gate_up_proj." + part));
+  });
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model paired = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
+  const MlpWeights &a = paired.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
+  for (const auto& [from_pairs, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
+    CHECK(have_equal_bytes(from_pairs->weight, alone->weight));
+    CHECK(have_equal_bytes(from_pairs->int8.row_scale, alone->int8.row_scale));
+    CHECK(have_equal_bytes(from_pairs->bias, alone->bias));
+  }
+}
+
+TEST_CASE("load_model: rows of a fused projection that belong to none are an error") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        fuse_gate_up(tensors);
+        const std::string whole = std::string(kMlp) + "gate_up_proj.";
+        for (const auto& [part, bytes] :
+             {std::pair<const char*, std::size_t>{"weight", 256}, {"weight_scale", 4}, {"bias", 2}}) {
+          FileTensor& tensor = find(tensors, whole + part);
+          tensor.data += tensor.data.substr(0, bytes);
+          ++tensor.shape[0];
+        }
+      },
+      "micro-int8");
+  CHECK(contains(error, "gate_up_proj"));
+  CHECK(contains(error, "1 rows more"));
+}
+
+TEST_CASE("load_model: without comfy_quant the file's header or config.json says how INT8 codes are rotated") {
+  const auto load = [](const char* quantization_config) {
     const TempFolder folder;
-    copy_micro_release(folder.path());
+    copy_micro_release(folder.path(), "micro-int8");
     edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-      FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
-      weight.dtype = "F8_E4M3";
-      weight.data.assign(256 * 256, '\x38');  // ones
-      FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
-      for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
-      tensors.push_back(std::move(scale));
+      std::erase_if(tensors, [](const FileTensor& t) { return t.name.ends_with(".comfy_quant"); });
     });
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model model = load_model(folder.path(), *ops);
-    const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
-    CHECK(up.format == WeightFormat::kDense);
-    CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 2.0f);
-  }
-
-  TEST_CASE("load_model: a format that is not read is refused with its name") {
-    const std::string error = load_error("model.safetensors", [](auto& tensors) {
-      find(tensors, std::string(kUpProj) + ".weight") =
-          zeros(std::string(kUpProj) + ".weight_packed", "I32", {256, 32}, 256 * 128);
-      tensors.push_back(zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 2}, 1024));
-    });
-    CHECK(contains(error, "text.layers.1.mlp.up_proj"));
-    CHECK(contains(error, "int4-packed"));
-  }
-
-  TEST_CASE("load_model: GPTQ and AWQ releases are refused as what they are") {
-    const auto error_of = [](std::vector<std::int64_t> codes, std::vector<std::int64_t> scales) {
-      return load_error("model.safetensors", [&](auto& tensors) {
-        const auto bytes = [](const std::vector<std::int64_t>& shape, std::size_t size) {
-          return static_cast<std::size_t>(shape[0] * shape[1]) * size;
-        };
-        std::erase_if(tensors, [](const FileTensor& t) { return t.name == std::string(kUpProj) + ".weight"; });
-        tensors.push_back(zeros(std::string(kUpProj) + ".qweight", "I32", codes, bytes(codes, 4)));
-        tensors.push_back(zeros(std::string(kUpProj) + ".scales", "F16", scales, bytes(scales, 2)));
-      });
-    };
-    const std::string gptq = error_of({32, 256}, {2, 256}), awq = error_of({256, 32}, {2, 256});
-    CHECK(contains(gptq, "text.layers.1.mlp.up_proj\" is stored as int4-gptq (qweight is [32, 256] i32, scales is"));
-    CHECK(contains(awq, "is stored as int4-awq (qweight is [256, 32] i32"));
-  }
-
-  /// Puts a quantization_config into a copied release.
-  void add_quantization_config(const TempFolder& folder, std::string_view quantization_config) {
     std::string config = read_file(folder / "config.json");
-    config.insert(config.rfind('}'), fmt::format(R"(, "quantization_config": {})", quantization_config));
+    config.insert(config.rfind('}'), quantization_config);
     write_file(folder / "config.json", config);
-  }
-
-  TEST_CASE("load_model: int-quantized weights of compressed-tensors are read as bf16, unless they are transformed") {
-    const TempFolder folder;
-    copy_micro_release(folder.path());
-    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-      FileTensor& weight = find(tensors, std::string(kUpProj) + ".weight");
-      weight.dtype = "I8";
-      weight.data.assign(256 * 256, '\x03');
-      FileTensor scale = zeros(std::string(kUpProj) + ".weight_scale", "BF16", {256, 1}, 512);
-      for (std::size_t i = 1; i < 512; i += 2) scale.data[i] = '\x40';  // twos
-      tensors.push_back(std::move(scale));
-    });
     const std::unique_ptr<Ops> ops = any_ops();
-    CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("nothing that says whether"), Error);
-    add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "format": "int-quantized"})");
-    const Model model = load_model(folder.path(), *ops);
-    const LinearWeight& up = model.backbone.layers[1].mlp.up_proj;
-    CHECK(up.format == WeightFormat::kDense);
-    CHECK(to_float(up.weight.as<bfloat16>()[256 * 256 - 1]) == 6.0f);
+    return load_model(folder.path(), *ops).backbone.layers[0].mlp.up_proj.int8.rotation_group;
+  };
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
+  CHECK(load(R"(, "quantization_config": {"quant_method": "compressed-tensors", "convrot": true})") == 256);
+  CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
+}
 
-    add_quantization_config(folder, R"({"quant_method": "compressed-tensors", "transform_config": {"R1": {}}})");
-    CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops), doctest::Contains("transform_config"), Error);
-  }
+constexpr const char* kProjection = "model.language_model.layers.0.linear_attn.in_proj_qkv.weight";
 
-  constexpr const char* kMlp = "model.language_model.layers.1.mlp.";
-
-  /// Puts the gate and up projection of one layer into one module, gate first.
-  void fuse_gate_up(std::vector<FileTensor> & tensors) {
-    for (const char* part : {"weight", "weight_scale", "bias", "comfy_quant"}) {
-      FileTensor whole = find(tensors, std::string(kMlp) + "gate_proj." + part);
-      const FileTensor& up = find(tensors, std::string(kMlp) + "up_proj." + part);
-      whole.name = std::string(kMlp) + "gate_up_proj." + part;
-      if (std::string_view(part) != "comfy_quant") {
-        whole.data += up.data;
-        whole.shape[0] += up.shape[0];
-      }
-      tensors.push_back(std::move(whole));
-    }
-    std::erase_if(tensors, [](const FileTensor& t) {
-      return t.name.starts_with(std::string(kMlp) + "gate_proj.") || t.name.starts_with(std::string(kMlp) + "up_proj.");
-    });
-  }
-
-  bool have_equal_bytes(const TensorView& a, const TensorView& b) {
-    return a.num_bytes() == b.num_bytes() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
-  }
-
-  TEST_CASE("load_model: projections stored as one are the rows that they are made of") {
-    const TempFolder folder, plain_folder;
-    copy_micro_release(folder.path(), "micro-int8");
-    copy_micro_release(plain_folder.path(), "micro-int8");
-    edit_safetensors(folder / "model.safetensors", fuse_gate_up);
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model fused = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
-    const MlpWeights &a = fused.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
-    for (const auto& [from_whole, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
-      CHECK(have_equal_bytes(from_whole->weight, alone->weight));
-      CHECK(have_equal_bytes(from_whole->int8.row_scale, alone->int8.row_scale));
-      CHECK(have_equal_bytes(from_whole->bias, alone->bias));
-    }
-  }
-
-  /// Lays rows of a fused tensor in turns: gate, up, gate, up.
-  void interleave(FileTensor & tensor) {
-    const std::size_t num_rows = static_cast<std::size_t>(tensor.shape[0]) / 2;
-    const std::size_t row_bytes = tensor.data.size() / (2 * num_rows);
-    std::string data;
-    for (std::size_t i = 0; i < 2 * num_rows; ++i)
-      data += tensor.data.substr((i % 2 * num_rows + i / 2) * row_bytes, row_bytes);
-    tensor.data = data;
-    tensor.shape[0] /= 2;
-    tensor.shape.insert(tensor.shape.begin() + 1, 2);
-  }
-
-  TEST_CASE("load_model: gate and up projections whose rows lie in turns are the same two projections") {
-    const TempFolder folder, plain_folder;
-    copy_micro_release(folder.path(), "micro-int8");
-    copy_micro_release(plain_folder.path(), "micro-int8");
-    edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-      fuse_gate_up(tensors);
-      for (const char* part : {"weight", "weight_scale", "bias"})
-        interleave(find(tensors, std::string(kMlp) + "gate_up_proj." + part));
-    });
-    const std::unique_ptr<Ops> ops = any_ops();
-    const Model paired = load_model(folder.path(), *ops), plain = load_model(plain_folder.path(), *ops);
-    const MlpWeights &a = paired.backbone.layers[1].mlp, &b = plain.backbone.layers[1].mlp;
-    for (const auto& [from_pairs, alone] : {std::pair(&a.gate_proj, &b.gate_proj), {&a.up_proj, &b.up_proj}}) {
-      CHECK(have_equal_bytes(from_pairs->weight, alone->weight));
-      CHECK(have_equal_bytes(from_pairs->int8.row_scale, alone->int8.row_scale));
-      CHECK(have_equal_bytes(from_pairs->bias, alone->bias));
-    }
-  }
-
-  TEST_CASE("load_model: rows of a fused projection that belong to none are an error") {
-    const std::string error = load_error(
-        "model.safetensors",
-        [](auto& tensors) {
-          fuse_gate_up(tensors);
-          const std::string whole = std::string(kMlp) + "gate_up_proj.";
-          for (const auto& [part, bytes] :
-               {std::pair<const char*, std::size_t>{"weight", 256}, {"weight_scale", 4}, {"bias", 2}}) {
-            FileTensor& tensor = find(tensors, whole + part);
-            tensor.data += tensor.data.substr(0, bytes);
-            ++tensor.shape[0];
-          }
-        },
-        "micro-int8");
-    CHECK(contains(error, "gate_up_proj"));
-    CHECK(contains(error, "1 rows more"));
-  }
-
-  TEST_CASE("load_model: without comfy_quant the file's header or config.json says how INT8 codes are rotated") {
-    const auto load = [](const char* quantization_config) {
-      const TempFolder folder;
-      copy_micro_release(folder.path(), "micro-int8");
-      edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
-        std::erase_if(tensors, [](const FileTensor& t) { return t.name.ends_with(".comfy_quant"); });
-      });
-      std::string config = read_file(folder / "config.json");
-      config.insert(config.rfind('}'), quantization_config);
-      write_file(folder / "config.json", config);
-      const std::unique_ptr<Ops> ops = any_ops();
-      return load_model(folder.path(), *ops).backbone.layers[0].mlp.up_proj.int8.rotation_group;
-    };
-    CHECK(load(R"(, "quantization_config": {"quant_method": "int8", "convrot": true, "convrot_groupsize": 64})") == 64);
-    CHECK(load(R"(, "quantization_config": {"quant_method": "int8-convrot"})") == 256);
-    CHECK(load(R"(, "quantization_config": {"quant_method": "compressed-tensors", "convrot": true})") == 256);
-    CHECK_THROWS_WITH_AS(load(""), doctest::Contains("comfy_quant"), Error);
-  }
-
-  constexpr const char* kProjection = "model.language_model.layers.0.linear_attn.in_proj_qkv.weight";
-
-  TEST_CASE("load_model: INT8 codes that were plainly not rotated as the file says are refused") {
-    const std::string error = load_error(
-        "model.safetensors",
-        [](auto& tensors) {
-          std::string& codes = find(tensors, kProjection).data;
-          for (std::size_t i = 0; i < codes.size(); ++i)  // a few large columns among small ones
-            codes[i] = static_cast<char>(i % 31 == 0 ? 100 : static_cast<int>(i * 7 % 5) - 2);
-        },
-        "micro-int8");
-    CHECK(contains(error, "text.layers.0.linear_attn.in_proj_qkv"));
-    CHECK(contains(error, "look not rotated"));
-    CHECK(contains(error, "groups of 256"));
-  }
+TEST_CASE("load_model: INT8 codes that were plainly not rotated as the file says are refused") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& codes = find(tensors, kProjection).data;
+        for (std::size_t i = 0; i < codes.size(); ++i)  // a few large columns among small ones
+          codes[i] = static_cast<char>(i % 31 == 0 ? 100 : static_cast<int>(i * 7 % 5) - 2);
+      },
+      "micro-int8");
+  CHECK(contains(error, "text.layers.0.linear_attn.in_proj_qkv"));
+  CHECK(contains(error, "look not rotated"));
+  CHECK(contains(error, "groups of 256"));
+}
 
 }  // namespace
 }  // namespace treble::testing

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "compare.h"
 
@@ -15,6 +16,23 @@ constexpr double kHiddenTolerance = 2e-5;  // relative L2
 
 // Twice the noise between the original's bf16 and fp32 runs.
 constexpr double kBf16LogitTolerance = 0.07;
+
+/// A quantised fixture's model. Its files hold the text model alone; the vision tower comes from the bf16 release,
+/// whose weights it was made from, converted in the same way.
+Model load_quantized(const Fixture& fixture, Ops& ops, WeightConversion tower) {
+  Model model = load_model(fixture.release(), ops);
+  Model plain = load_model(Fixture().release(), ops, tower);
+  model.vision = plain.vision;
+  std::ranges::move(plain.storage, std::back_inserter(model.storage));
+  return model;
+}
+
+Pipeline open_quantized(const Fixture& fixture, Precision precision, WeightConversion tower,
+                        Int8Activations int8_activations = Int8Activations::kPrecise) {
+  std::unique_ptr<Ops> ops = make_ops("cpu", precision, int8_activations);
+  Model model = load_quantized(fixture, *ops, tower);
+  return Pipeline(std::move(ops), std::move(model), 0);
+}
 
 /// The largest error of a logit in all requests. Each request's logits go to look(got, expected) too.
 template <typename Look>
@@ -51,7 +69,7 @@ void check_hidden(const Fixture& fixture, const Check& check) {
 
 TEST_CASE("golden: logits of an NF4 release are the original stack's") {
   const Fixture fixture("micro-nf4");
-  Pipeline pipeline = open(fixture, Precision::kF32);
+  Pipeline pipeline = open_quantized(fixture, Precision::kF32, WeightConversion::kNf4);
   CHECK(largest_logit_error(fixture, pipeline, "fp32") < kLogitTolerance);
 }
 
@@ -64,7 +82,7 @@ TEST_CASE("golden: hidden states of an NF4 release are the original stack's") {
 
 TEST_CASE("golden: an NF4 release with bf16 activations stays within twice the original's own bf16 noise") {
   const Fixture fixture("micro-nf4");
-  Pipeline pipeline = open(fixture, Precision::kBf16);
+  Pipeline pipeline = open_quantized(fixture, Precision::kBf16, WeightConversion::kNf4);
   CHECK(largest_logit_error(fixture, pipeline, "fp32") < kBf16LogitTolerance);
 }
 
@@ -88,7 +106,7 @@ bool is_same_decision(const std::vector<float>& got, const std::vector<double>& 
 
 TEST_CASE("golden: an INT8 release gives the precise run's decisions, and its logits but for what flipped codes do") {
   const Fixture fixture("micro-int8");
-  Pipeline pipeline = open(fixture, Precision::kF32);
+  Pipeline pipeline = open_quantized(fixture, Precision::kF32, WeightConversion::kNone);
   const double largest =
       largest_logit_error(fixture, pipeline, "precise", [](const auto& logits, const auto& expected) {
         for (std::size_t q = 0; q < expected.size(); ++q) CHECK(is_same_decision(logits[q], expected[q]));
@@ -108,7 +126,8 @@ TEST_CASE("golden: hidden states of an INT8 release are the precise run's, the f
 
 TEST_CASE("golden: an INT8 release with bf16 activations in comfy-fallback mode gives Comfy's own answers") {
   const Fixture fixture("micro-int8");
-  Pipeline pipeline = open(fixture, Precision::kBf16, 0, Int8Activations::kComfyFallback);
+  Pipeline pipeline =
+      open_quantized(fixture, Precision::kBf16, WeightConversion::kNone, Int8Activations::kComfyFallback);
   CHECK(largest_logit_error(fixture, pipeline, "comfy_bf16") < kInt8LogitTolerance);
 }
 
