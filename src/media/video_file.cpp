@@ -261,9 +261,10 @@ void VideoFile::State::open_codec() {
   // Several threads, each with a frame of its own, end the program on some damaged streams: an assertion in
   // libavcodec 59.
   codec->thread_count = 1;
-  // A frame that cannot be decoded is an error; FFmpeg would rather make one up from its neighbours.
+  // A frame that cannot be decoded is an error; FFmpeg would rather make one up from its neighbours. Its concealment
+  // stays on: what it repairs is reported in decode_error_flags, which H.264 of several slices sets for nothing without
+  // it.
   codec->err_recognition = AV_EF_EXPLODE | AV_EF_CRCCHECK;
-  codec->error_concealment = 0;
   if (const int error = libav().avcodec_open2(codec.get(), decoder, nullptr); error < 0) fail_with("is damaged", error);
   decoded = owned<FramePointer>(libav().av_frame_alloc());
 }
