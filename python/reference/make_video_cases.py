@@ -51,6 +51,8 @@ CLIPS = {
     "h264_full_range.mp4": dict(codec="libx264", frames=12, rate=6, crf=18, color=(5, 2)),
     "h264.mkv": dict(codec="libx264", frames=31, rate=10, g=10, crf=22),
     "h264_slices.mp4": dict(codec="libx264", frames=10, rate=5, slices=3, crf=25),
+    "h264_open_groups.mp4": dict(codec="libx264", frames=30, rate=10, g=10, bf=3, crf=28,
+                                 **{"x264-params": "open-gop=1"}),
     "hevc.mp4": dict(codec="libx265", frames=20, rate=10, **{"x265-params": "log-level=none"}),
     "mpeg4.mp4": dict(codec="mpeg4", frames=24, rate=12, g=8),
     "vp8.webm": dict(codec="libvpx", frames=20, rate=10, crf=20),
