@@ -139,7 +139,9 @@ struct VideoFile::State {
   CodecPointer codec;
   ScalerPointer scaler;
   FramePointer decoded, converted;
-  std::size_t next_packet = 0;  // that the decoder gets
+  std::size_t first_packet = 0;  // that the decoder got since it was started
+  std::size_t next_packet = 0;   // that it gets
+  bool may_seek = true;
   std::int64_t num_decoded = 0;
 
   void open(std::span<const std::byte> file);
@@ -151,6 +153,7 @@ struct VideoFile::State {
   void start_at(std::size_t packet);
   bool next_frame();
   void decode(std::size_t index);
+  void advance_to(std::size_t index);
   Picture to_picture();
 };
 
@@ -261,9 +264,10 @@ void VideoFile::State::open_codec() {
   // Several threads, each with a frame of its own, end the program on some damaged streams: an assertion in
   // libavcodec 59.
   codec->thread_count = 1;
-  // A frame that cannot be decoded is an error; FFmpeg would rather make one up from its neighbours.
+  // A frame that cannot be decoded is an error; FFmpeg would rather make one up from its neighbours. Its concealment
+  // stays on: what it repairs is reported in decode_error_flags, which H.264 of several slices sets for nothing without
+  // it.
   codec->err_recognition = AV_EF_EXPLODE | AV_EF_CRCCHECK;
-  codec->error_concealment = 0;
   if (const int error = libav().avcodec_open2(codec.get(), decoder, nullptr); error < 0) fail_with("is damaged", error);
   decoded = owned<FramePointer>(libav().av_frame_alloc());
 }
@@ -271,7 +275,7 @@ void VideoFile::State::open_codec() {
 /// The packet to start with for a frame: the last key frame before it. Whatever is shown before a key frame may need
 /// what is older, so a frame counts from the last one that is shown no later.
 std::size_t VideoFile::State::key_packet_of(std::size_t index) const {
-  if (!has_times) return 0;
+  if (!has_times || !may_seek) return 0;
   for (std::size_t packet = frames[index].packet; packet > 0; --packet) {
     const AVPacket& candidate = *packets[packet];
     if ((candidate.flags & AV_PKT_FLAG_KEY) && candidate.pts <= frames[index].time) return packet;
@@ -281,7 +285,7 @@ std::size_t VideoFile::State::key_packet_of(std::size_t index) const {
 
 void VideoFile::State::start_at(std::size_t packet) {
   libav().avcodec_flush_buffers(codec.get());
-  next_packet = packet;
+  first_packet = next_packet = packet;
   num_decoded = 0;
 }
 
@@ -309,6 +313,18 @@ bool VideoFile::State::next_frame() {
 void VideoFile::State::decode(std::size_t index) {
   const std::size_t key_packet = key_packet_of(index);
   if (key_packet >= next_packet) start_at(key_packet);
+  try {
+    advance_to(index);
+  } catch (const Error&) {
+    if (first_packet == 0) throw;
+    // Not every key frame is one to start at: of an open group of pictures, the first ones shown need what is older.
+    may_seek = false;
+    start_at(0);
+    advance_to(index);
+  }
+}
+
+void VideoFile::State::advance_to(std::size_t index) {
   while (next_frame()) {
     if (!has_times) {
       if (num_decoded == static_cast<std::int64_t>(index) + 1) return;
