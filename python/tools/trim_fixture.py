@@ -3,8 +3,8 @@ and those of quantised releases beside it:        python3 python/tools/trim_fixt
 
 Keeps the release, the requests with their media, the expected answers, digests and some of the expected pixel values,
 and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB. Of a quantised
-release it keeps the text model and the expected answers, and of the hidden states one request's; files that are those of
-micro become links to them. Needs NumPy.
+release it keeps the text model and the expected answers, and of the hidden states one request's; files that are those
+of micro become links to them. Needs NumPy.
 """
 
 import hashlib
