@@ -45,6 +45,12 @@ class TrebleTiny(ProgramTest):
         self.assertEqual(answers["team"]["choice"], "billing")
         self.assertGreater(answers["urgency"]["score"], 1.5)
 
+    def test_the_picture_of_the_quick_start_is_answered_rightly(self):
+        answers = self.example("shapes")
+        self.assertEqual(answers["background"]["choice"], "black")
+        self.assertEqual(answers["count"]["choice"], "2")
+        self.assertLess(answers["red_square"]["noul"], 0.5)
+
     def test_the_folder_is_small(self):
         sizes = [path.stat().st_size for path in TINY.iterdir()]
         self.assertLessEqual(max(sizes), 15 * 2**20)
