@@ -24,6 +24,10 @@ struct MediaItem {
   PixelValues pixel_values;        ///< [grid_t * grid_h * grid_w, 1536] normalised; an image's frames are equal
   std::vector<double> timestamps;  ///< [grid_t] seconds of each temporal patch; videos only
   std::string digest;              ///< of content, configuration and options: equal ones mean equal items
+
+  /// Tokens of one temporal patch: four patches make one.
+  std::int64_t tokens_per_group() const { return grid_h * grid_w / 4; }
+  std::int64_t num_tokens() const { return grid_t * tokens_per_group(); }
 };
 
 }  // namespace treble

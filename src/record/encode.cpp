@@ -137,15 +137,14 @@ void add_media(const MediaItems& media, Pieces& pieces, std::vector<Span>& spans
     pieces.ids.push_back(tokens.vision_end);
   };
   for (const std::shared_ptr<const MediaItem>& item : media) {
-    const std::int64_t tokens_per_group = item->grid_h * item->grid_w / 4;
     if (item->kind == MediaKind::kImage) {
-      add_block(tokens.image_pad, tokens_per_group);
+      add_block(tokens.image_pad, item->tokens_per_group());
       continue;
     }
     pieces.ids.push_back(tokens.vision_start);
     for (const double seconds : item->timestamps) {
       pieces.add(fmt::format("<{:.1f} seconds>", seconds));
-      add_block(tokens.video_pad, tokens_per_group);
+      add_block(tokens.video_pad, item->tokens_per_group());
     }
     pieces.ids.push_back(tokens.vision_end);
   }

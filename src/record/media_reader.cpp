@@ -62,7 +62,7 @@ MediaItems MediaReader::read(const Request& request, std::int64_t max_tokens) {
   MediaItems items;
   std::int64_t num_tokens = 0;
   const auto add = [&](std::shared_ptr<const MediaItem> item) {
-    num_tokens += item->grid_t * item->grid_h * item->grid_w / 4;
+    num_tokens += item->num_tokens();
     if (num_tokens > max_tokens)
       throw Error(ErrorCode::kTooLong,
                   fmt::format("request: the first {} images and videos take {} tokens, limit is {}; send fewer or "
@@ -87,8 +87,7 @@ MediaItems MediaReader::read(const Request& request, std::int64_t max_tokens) {
     const std::vector<FileBytes> files = views_of(source.files);
     VideoOptions video = options.video;
     video.source_fps = source.frame_rate;
-    items.push_back(
-        find_or(frames_digest(files, config_, video), [&] { return prepare_frames(files, config_, limits_, video); }));
+    add(find_or(frames_digest(files, config_, video), [&] { return prepare_frames(files, config_, limits_, video); }));
   });
   return items;
 }

@@ -94,6 +94,16 @@ TEST_CASE("media_reader: reading ends where media have more tokens than a prompt
   }
 }
 
+TEST_CASE("media_reader: clips given as pictures count, too") {
+  MediaReader reader{MediaConfig()};
+  const Request request = request_of(R"("videos": [[)" + quoted(kBlack) + "," + quoted(kWhite) + "], [" +
+                                     quoted(kWhite) + "," + quoted(kBlack) + "]]");
+  const MediaItems items = reader.read(request, kMaxTokens);
+  const std::int64_t num_tokens = items[0]->num_tokens() + items[1]->num_tokens();
+  CHECK(reader.read(request, num_tokens).size() == 2);
+  CHECK_THROWS_WITH_AS(reader.read(request, num_tokens - 1), doctest::Contains("the first 2 images and videos"), Error);
+}
+
 TEST_CASE("media_reader: what is wrong is said with the item's name") {
   MediaReader reader{MediaConfig()};
   CHECK(error_of(reader, R"("images": [)" + quoted(kBlack) + R"(, "aGVsbG8="])").starts_with("request: images[1]: "));
