@@ -2,9 +2,9 @@
 and those of quantised releases beside it:        python3 python/tools/trim_fixture.py FIXTURE_DIR tests/data/micro-nf4
 
 Keeps the release, the requests with their media, the expected answers, digests and some of the expected pixel values,
-and, of the traced stages, every 8th row: a wrong layer shows in any row, and the full trace is 14 MB. Of a quantised
-release it keeps the text model and the expected answers, and of the hidden states one request's; files that are those
-of micro become links to them. Needs NumPy.
+and, of traced stages and hidden states, every 8th row: a wrong layer shows in any, and the full trace is 14 MB. Of a
+quantised release it keeps the text model and the expected answers, and of the hidden states one request's; files that
+are those of micro become links to them. Needs NumPy.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROW_STEP = 8
+FIRST_ROWS = 2  # of hidden states, where no INT8 code has flipped yet
 HIDDEN = ("card_example", "image_and_videos")  # requests whose hidden states are kept
 SOME = 64  # pixel values that are kept of an array
 NUMPY_TYPES = {"F32": "<f4", "I64": "<i8", "BF16": "<u2", "U8": "u1", "I8": "i1"}
@@ -50,6 +51,10 @@ def summary(values):
             "values": values.reshape(-1)[::step].tolist()}
 
 
+def every_eighth(array):
+    return np.ascontiguousarray(array[::ROW_STEP])
+
+
 def trim_quantised(source, target):
     release = target / "release"
     release.mkdir(parents=True, exist_ok=True)
@@ -65,7 +70,9 @@ def trim_quantised(source, target):
     for file in source.glob("expected_*.json"):
         shutil.copyfile(file, target / file.name)
     for file in source.glob("expected_*.safetensors"):
-        write_safetensors(target / file.name, [t for t in read_safetensors(file) if t[0] == "card_example.hidden"])
+        hidden = next(array for name, _, array in read_safetensors(file) if name == "card_example.hidden")
+        write_safetensors(target / file.name, [("card_example.hidden", "F32", every_eighth(hidden)),
+                                               ("card_example.first_hidden", "F32", hidden[:FIRST_ROWS])])
 
 
 def main(source, target):
@@ -78,13 +85,14 @@ def main(source, target):
     for name in ("requests.json", "expected_fp32.json", "expected_bf16.json"):
         shutil.copyfile(source / name, target / name)
     write_safetensors(target / "expected_fp32.safetensors",
-                      [t for t in read_safetensors(source / "expected_fp32.safetensors")
-                       if t[0].endswith("_grid_thw") or t[0].endswith(".hidden") and t[0].split(".")[0] in HIDDEN])
+                      [(name, dtype, every_eighth(array) if name.endswith(".hidden") else array)
+                       for name, dtype, array in read_safetensors(source / "expected_fp32.safetensors")
+                       if name.endswith("_grid_thw") or name.endswith(".hidden") and name.split(".")[0] in HIDDEN])
     pixels = {name: summary(array) for name, _, array in read_safetensors(source / "expected_fp32.safetensors")
               if ".pixel_values" in name}
     (target / "pixel_values.json").write_text(json.dumps(pixels, indent=1) + "\n", encoding="utf-8")
     write_safetensors(target / "trace_fp32.safetensors",
-                      [(name, dtype, np.ascontiguousarray(array[::ROW_STEP]))
+                      [(name, dtype, every_eighth(array))
                        for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors")
                        if name.startswith("card_example.") or ".vision." in name])
 

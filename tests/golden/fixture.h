@@ -50,7 +50,7 @@ class Fixture {
   std::vector<SafetensorsFile> tensors_;
 };
 
-/// Rows between two rows that the trimmed trace keeps.
+/// Traces and hidden states are kept of every row of that number.
 inline constexpr std::int64_t kTraceRowStep = 8;
 
 /// |got - expected| / |expected| over all elements, both [rows, columns] f32; row i of expected is row i * step of got.
