@@ -124,7 +124,7 @@ class Planner {
   /// Before hours of work, not in the middle of them.
   void check_rotation(const std::string& module, std::int64_t in_features) const {
     if (options_.format != QuantizeFormat::kInt8Convrot) return;
-    const std::int64_t group = options_.group_size > 0 ? options_.group_size : kUsualRotationGroup;
+    const std::int64_t group = group_size_of(options_);
     if (!is_rotation_group(group, in_features))
       fail(module,
            fmt::format("has {} inputs, which groups of {} do not divide; choose another --group-size or --keep it",
@@ -142,8 +142,7 @@ class Planner {
       return;
     }
     const std::int64_t count = out_features * in_features;
-    const std::int64_t num_blocks =
-        num_blocks_of(count, options_.group_size > 0 ? options_.group_size : Nf4Encoding{}.block_size);
+    const std::int64_t num_blocks = num_blocks_of(count, group_size_of(options_));
     tensors.push_back({.name = module + ".weight", .dtype = DType::kU8, .shape = {num_blocks_of(count, 2), 1}});
     tensors.push_back({.name = module + ".weight.absmax", .dtype = DType::kU8, .shape = {num_blocks}});
     tensors.push_back({.name = module + ".weight.quant_map", .dtype = DType::kF32, .shape = {16}});
@@ -172,6 +171,12 @@ std::uint64_t PlannedConversion::num_bytes() const {
   std::uint64_t bytes = 0;
   for (const PlannedTensor& tensor : tensors) bytes += tensor.num_bytes();
   return bytes;
+}
+
+std::int64_t group_size_of(const QuantizeOptions& options) {
+  if (options.format == QuantizeFormat::kInt8) return 1;
+  if (options.group_size > 0) return options.group_size;
+  return options.format == QuantizeFormat::kNf4 ? Nf4Encoding{}.block_size : kUsualRotationGroup;
 }
 
 QuantizePlan plan_quantization(const Checkpoint& checkpoint, const QuantizeOptions& options) {

@@ -27,6 +27,9 @@ struct QuantizePlan {
   QuantizeSummary summary;
 };
 
+/// The size that the options ask for, or the format's usual one; 1 where rows are not rotated.
+std::int64_t group_size_of(const QuantizeOptions& options);
+
 /// Decides for every tensor of a release what becomes of it, from names and shapes alone.
 /// @throws Error kArgument, kCheckpoint as quantize_release()
 QuantizePlan plan_quantization(const Checkpoint& checkpoint, const QuantizeOptions& options);

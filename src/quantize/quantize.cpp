@@ -94,9 +94,10 @@ class ShardWriter {
     const TensorView& weight = conversion.source->view;
     const std::string where = fmt::format("quantize: {}", quote_name(conversion.module));
     if (options_.format == QuantizeFormat::kNf4) {
-      write_nf4(conversion, encode_nf4(weight, {.block_size = block_size(), .is_double = true}, where), writer);
+      write_nf4(conversion, encode_nf4(weight, {.block_size = group_size_of(options_), .is_double = true}, where),
+                writer);
     } else {
-      write_int8(conversion, encode_int8(weight, rotation_group(), where), writer);
+      write_int8(conversion, encode_int8(weight, group_size_of(options_), where), writer);
     }
     drop_resident_pages(weight.data(), weight.num_bytes());
     report(weight.num_bytes());
@@ -143,13 +144,6 @@ class ShardWriter {
     const auto total = static_cast<long long>(plan_.summary.bytes_after);
     return dump_json_pretty(Json::Object{{"metadata", Json::Object{{"total_size", Json::integer(total)}}},
                                          {"weight_map", std::move(weight_map)}});
-  }
-
-  std::int64_t block_size() const { return options_.group_size > 0 ? options_.group_size : Nf4Encoding{}.block_size; }
-
-  std::int64_t rotation_group() const {
-    if (options_.format == QuantizeFormat::kInt8) return 1;
-    return options_.group_size > 0 ? options_.group_size : kUsualRotationGroup;
   }
 
   void report(std::uint64_t more_bytes) {
