@@ -7,84 +7,12 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/config_section.h"
 
 namespace treble {
 namespace {
 
-/// One object of a configuration file, with errors that name the file and the key.
-class Section {
- public:
-  Section(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) fail(fmt::format("is {}, expected an object", object.type_name()));
-  }
-
-  /// nullptr if the key is absent or null.
-  const Json* find(std::string_view key) const {
-    const Json* value = object_.find(key);
-    return value && !value->is_null() ? value : nullptr;
-  }
-
-  Section section(std::string_view key) const {
-    const Json* value = find(key);
-    if (!value) fail(fmt::format("has no \"{}\"", key));
-    return Section(*value, fmt::format("{}: {}", where_, key));
-  }
-
-  std::int64_t positive(std::string_view key, std::int64_t fallback) const {
-    const Json* value = find(key);
-    return value ? to_positive(*value, key) : fallback;
-  }
-
-  std::int64_t positive(std::string_view key) const {
-    const Json* value = find(key);
-    if (!value) fail(fmt::format("has no \"{}\"", key));
-    return to_positive(*value, key);
-  }
-
-  double number(std::string_view key, double fallback) const {
-    const Json* value = find(key);
-    if (!value) return fallback;
-    if (!value->is_number() || !(value->as_double() > 0)) fail(fmt::format("\"{}\" is not a positive number", key));
-    return value->as_double();
-  }
-
-  bool boolean(std::string_view key, bool fallback) const {
-    const Json* value = find(key);
-    if (!value) return fallback;
-    if (!value->is_bool()) fail(fmt::format("\"{}\" is {}, expected a boolean", key, value->type_name()));
-    return value->as_bool();
-  }
-
-  /// A key that only one value is implemented of; absent counts as that value.
-  void require(std::string_view key, const Json& implemented) const {
-    const Json* value = find(key);
-    if (value && *value != implemented)
-      fail(fmt::format("\"{}\" is {}, this engine implements {}", key, dump_json(*value), dump_json(implemented)));
-  }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorCode::kCheckpoint, fmt::format("checkpoint: {} {}; is this a Clef release?", where_, what));
-  }
-
- private:
-  std::int64_t to_positive(const Json& value, std::string_view key) const {
-    constexpr long long kLargest = 1 << 30;  // keeps products of two sizes inside 64 bits
-    long long number = 0;
-    if (!value.is_number() || !value.as_int64(number) || number < 1 || number > kLargest)
-      fail(fmt::format("\"{}\" is {}, expected an integer from 1 to {}", key, dump_json(value), kLargest));
-    return number;
-  }
-
-  const Json& object_;
-  std::string where_;
-};
-
-Json read_json_file(const std::filesystem::path& path) {
-  return parse_json(read_text_file(path), "checkpoint: " + path.string(), ErrorCode::kCheckpoint);
-}
-
-std::vector<LayerKind> read_layer_types(const Section& text, std::int64_t num_layers) {
+std::vector<LayerKind> read_layer_types(const ConfigSection& text, std::int64_t num_layers) {
   const Json* listed = text.find("layer_types");
   if (!listed) return regular_layer_types(num_layers, text.positive("full_attention_interval", 4));
   if (!listed->is_array() || static_cast<std::int64_t>(listed->as_array().size()) != num_layers)
@@ -103,11 +31,11 @@ std::vector<LayerKind> read_layer_types(const Section& text, std::int64_t num_la
 }
 
 /// Rotary parameters stand in rope_parameters, in older files beside it.
-void read_rope(const Section& text, TextConfig& config) {
+void read_rope(const ConfigSection& text, TextConfig& config) {
   config.partial_rotary_factor = text.number("partial_rotary_factor", config.partial_rotary_factor);
   config.rope_theta = static_cast<float>(text.number("rope_theta", config.rope_theta));
   if (text.find("rope_parameters")) {
-    const Section rope = text.section("rope_parameters");
+    const ConfigSection rope = text.section("rope_parameters");
     rope.require("rope_type", "default");
     rope.require("mrope_interleaved", true);
     config.partial_rotary_factor = rope.number("partial_rotary_factor", config.partial_rotary_factor);
@@ -129,7 +57,7 @@ void read_rope(const Section& text, TextConfig& config) {
     text.fail(fmt::format("rotates {} of {} features, expected an even number of them", rotary_dim, config.head_dim));
 }
 
-TextConfig read_text_config(const Section& text) {
+TextConfig read_text_config(const ConfigSection& text) {
   TextConfig config;
   config.vocab_size = text.positive("vocab_size", config.vocab_size);
   config.hidden_size = text.positive("hidden_size", config.hidden_size);
@@ -159,7 +87,7 @@ TextConfig read_text_config(const Section& text) {
   return config;
 }
 
-VisionConfig read_vision_config(const Section& vision, std::int64_t text_hidden_size) {
+VisionConfig read_vision_config(const ConfigSection& vision, std::int64_t text_hidden_size) {
   VisionConfig config;
   config.depth = vision.positive("depth", config.depth);
   config.hidden_size = vision.positive("hidden_size", config.hidden_size);
@@ -174,7 +102,7 @@ VisionConfig read_vision_config(const Section& vision, std::int64_t text_hidden_
   vision.require("spatial_merge_size", Json::integer(VisionConfig::kSpatialMergeSize));
   vision.require("deepstack_visual_indexes", Json::Array{});
   if (vision.find("rope_parameters")) {
-    const Section rope = vision.section("rope_parameters");
+    const ConfigSection rope = vision.section("rope_parameters");
     rope.require("rope_type", "axial");
     config.rope_theta = static_cast<float>(rope.number("rope_theta", config.rope_theta));
   }
@@ -192,7 +120,7 @@ VisionConfig read_vision_config(const Section& vision, std::int64_t text_hidden_
   return config;
 }
 
-HeadConfig read_head_config(const Section& head, std::int64_t hidden_size) {
+HeadConfig read_head_config(const ConfigSection& head, std::int64_t hidden_size) {
   HeadConfig config;
   config.hidden_size = head.positive("hidden_size");
   config.width = head.positive("width");
@@ -218,10 +146,10 @@ std::vector<LayerKind> regular_layer_types(std::int64_t num_layers, std::int64_t
 
 ModelConfig read_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  const Json json = read_json_file(path);
-  const Section top(json, path.string());
+  const Json json = read_config_file(path);
+  const ConfigSection top(json, path.string());
   top.require("model_type", "qwen3_5");
-  const Section text = top.section("text_config");
+  const ConfigSection text = top.section("text_config");
 
   ModelConfig config;
   config.text = read_text_config(text);
@@ -230,15 +158,15 @@ ModelConfig read_config(const std::filesystem::path& folder) {
   config.tie_word_embeddings = top.boolean("tie_word_embeddings", text.boolean("tie_word_embeddings", false));
 
   const std::filesystem::path head_path = folder / "joint_head_config.json";
-  const Json head_json = read_json_file(head_path);
-  config.head = read_head_config(Section(head_json, head_path.string()), config.text.hidden_size);
+  const Json head_json = read_config_file(head_path);
+  config.head = read_head_config(ConfigSection(head_json, head_path.string()), config.text.hidden_size);
   return config;
 }
 
 std::int64_t read_max_positions(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  const Json json = read_json_file(path);
-  return Section(json, path.string()).section("text_config").positive("max_position_embeddings", 32768);
+  const Json json = read_config_file(path);
+  return ConfigSection(json, path.string()).section("text_config").positive("max_position_embeddings", 32768);
 }
 
 }  // namespace treble
