@@ -9,32 +9,13 @@
 #include <string>
 #include <utility>
 
+#include "base/testing/temp_folder.h"
+
 namespace treble {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An empty folder of its own, removed at the end of the scope.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "treble_mapped_file_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()));
-    path_ = pattern;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  fs::path write(const std::string& name, const std::string& content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using testing::TempFolder;
 
 std::string text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
@@ -51,7 +32,7 @@ void check_refused(const fs::path& path, const std::string& reason) {
 }
 
 TEST_CASE("mapped_file: the bytes of a file are all there, and stay when the object moves") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const std::string content("ab\0\xff\n", 5);
   MappedFile file(folder.write("five", content));
   const std::byte* begin = file.bytes().data();
@@ -68,7 +49,7 @@ TEST_CASE("mapped_file: the bytes of a file are all there, and stay when the obj
 }
 
 TEST_CASE("mapped_file: an empty file has no bytes") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const fs::path path = folder.write("empty", "");
   CHECK(MappedFile(path).bytes().empty());
   CHECK(read_text_file(path).empty());
@@ -76,7 +57,7 @@ TEST_CASE("mapped_file: an empty file has no bytes") {
 }
 
 TEST_CASE("mapped_file: bytes whose memory was let go are read again") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   std::string content(50000, 'a');
   content[30000] = 'b';
   const MappedFile file(folder.write("large", content));
@@ -87,7 +68,7 @@ TEST_CASE("mapped_file: bytes whose memory was let go are read again") {
 }
 
 TEST_CASE("mapped_file: what is not there or no regular file is named in the error") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   check_refused(folder.path() / "absent", "cannot be opened: No such file or directory");
   check_refused(folder.path(), "is not a regular file");
   const fs::path pipe = folder.path() / "pipe";

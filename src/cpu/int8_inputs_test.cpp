@@ -7,13 +7,13 @@
 #include <random>
 #include <vector>
 
-#include "cpu/testing/instruction_sets.h"
+#include "base/testing/instruction_sets.h"
 #include "quant/rotation.h"
 #include "tensor/bfloat16.h"
 
 using namespace treble;
 using namespace treble::cpu;
-using treble::cpu::testing::for_each_instruction_set;
+using treble::testing::for_each_instruction_set;
 
 namespace {
 

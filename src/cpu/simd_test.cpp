@@ -48,11 +48,11 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 #include <limits>
 
-#include "cpu/testing/instruction_sets.h"
+#include "base/testing/instruction_sets.h"
 
 using namespace treble;
 using namespace treble::cpu;
-using treble::cpu::testing::for_each_instruction_set;
+using treble::testing::for_each_instruction_set;
 
 namespace treble::cpu {
 

@@ -3,42 +3,23 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <string>
 
+#include "base/testing/temp_folder.h"
 #include "media/testing/expected.h"
 
 namespace treble::testing {
 namespace {
 
-/// A folder that is deleted with its files.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "treble_media_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
+std::string refusal(const TempFolder& folder) {
+  try {
+    read_media_config(folder.path());
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kCheckpoint);
+    return error.what();
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name) << text; }
-  MediaConfig read() const { return read_media_config(path_); }
-  std::string refusal() const {
-    try {
-      read();
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::kCheckpoint);
-      return error.what();
-    }
-    return "";
-  }
-
- private:
-  std::filesystem::path path_;
-};
+  return "";
+}
 
 TEST_CASE("media_config: one file with two blocks, as Clef ships it") {
   const MediaConfig config = read_media_config(data_folder() / "micro" / "release");
@@ -52,11 +33,11 @@ TEST_CASE("media_config: one file with two blocks, as Clef ships it") {
 }
 
 TEST_CASE("media_config: two files, as the base models ship it, and neither") {
-  const Folder folder;
-  CHECK(folder.read().image.max_pixels == 16777216);
+  const TempFolder folder;
+  CHECK(read_media_config(folder.path()).image.max_pixels == 16777216);
   folder.write("preprocessor_config.json", R"({"size": {"shortest_edge": 1024, "longest_edge": 2048}})");
   folder.write("video_preprocessor_config.json", R"({"min_pixels": 4096, "max_pixels": 8192, "fps": 1.5})");
-  const MediaConfig config = folder.read();
+  const MediaConfig config = read_media_config(folder.path());
   CHECK(config.image.min_pixels == 1024);
   CHECK(config.image.max_pixels == 2048);
   CHECK(config.video.max_pixels == 8192);
@@ -64,10 +45,10 @@ TEST_CASE("media_config: two files, as the base models ship it, and neither") {
 }
 
 TEST_CASE("media_config: what is not implemented or makes no sense is refused by name") {
-  const Folder folder;
+  const TempFolder folder;
   const auto message = [&folder](const std::string& members) {
     folder.write("processor_config.json", R"({"image_processor": {)" + members + "}}");
-    return folder.refusal();
+    return refusal(folder);
   };
   const std::string size = R"("size": {"shortest_edge": 1024, "longest_edge": 2048})";
   CHECK(message(size) == "");

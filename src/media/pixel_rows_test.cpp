@@ -1,33 +1,18 @@
 #include "media/pixel_rows.h"
 
-#include "base/simd_targets.h"
-
 #include <doctest/doctest.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
+#include "base/testing/instruction_sets.h"
 #include "media/media_item.h"
 
 namespace treble {
 namespace {
 
-/// Runs `body` once for each instruction set that this machine has.
-template <typename Body>
-void for_each_instruction_set(const Body& body) {
-  hwy::SetSupportedTargetsForTest(0);
-  const std::int64_t present = hwy::SupportedTargets() & HWY_TARGETS;
-  for (std::int64_t rest = present; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    CAPTURE(hwy::TargetName(rest & -rest));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
+using testing::for_each_instruction_set;
 
 std::vector<std::uint8_t> noise(std::int64_t count) {
   std::mt19937 random(static_cast<unsigned>(count));

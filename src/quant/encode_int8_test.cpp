@@ -15,14 +15,7 @@ namespace treble {
 namespace {
 
 using testing::contains;
-
-std::vector<float> normal_numbers(std::size_t count) {
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal(0, 0.02f);
-  std::vector<float> out(count);
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using testing::normal_numbers;
 
 TEST_CASE("encode_int8: a code is the nearest multiple of its row's scale to the rotated weight") {
   for (const std::int64_t group : {1, 16, 256}) {

@@ -17,14 +17,7 @@ namespace {
 
 using testing::contains;
 using testing::Module;
-
-std::vector<float> normal_numbers(std::size_t count) {
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal(0, 0.02f);
-  std::vector<float> out(count);
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using testing::normal_numbers;
 
 EncodedLinear encode(std::vector<float>& weight, std::int64_t out_features, const Nf4Encoding& encoding = {}) {
   const auto in_features = static_cast<std::int64_t>(weight.size()) / out_features;

@@ -3,37 +3,16 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
+
+#include "base/testing/temp_folder.h"
 
 namespace treble {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that is gone with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "treble_media_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-  void write(const std::string& name, std::string_view text) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << text;
-  }
-
- private:
-  fs::path path_;
-};
+using testing::TempFolder;
 
 std::string text_of(const FileContent& bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -117,7 +96,7 @@ TEST_CASE("media_source: nothing is fetched") {
 }
 
 TEST_CASE("media_source: a path is read only where the rules have a folder") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.write("pictures/a.png", "content");
   CHECK(image("pictures/a.png", {.limits = {}, .folder = folder.path()}) == "content");
   CHECK(image((folder.path() / "pictures/a.png").string(), {.limits = {}, .folder = "."}) == "content");
@@ -131,7 +110,7 @@ TEST_CASE("media_source: a path is read only where the rules have a folder") {
 }
 
 TEST_CASE("media_source: a file beyond the limit is refused before it is decoded or read") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.write("a.png", "123456");
   MediaSourceRules rules{.limits = {}, .folder = folder.path()};
   rules.limits.max_image_bytes = 5;
@@ -143,7 +122,7 @@ TEST_CASE("media_source: a file beyond the limit is refused before it is decoded
 }
 
 TEST_CASE("media_source: a clip is a file, a list of pictures, frames with their rate, or a folder of pictures") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.write("clip/10.png", "third");
   folder.write("clip/02.png", "second");
   folder.write("clip/01.png", "first");
@@ -185,7 +164,7 @@ TEST_CASE("media_source: what is wrong with a clip is said with the frame") {
   rules.limits.max_frames = 2;
   rules.limits.max_video_bytes = 1;
   CHECK(video_error(json_of(R"(["YQ==", "YQ=="])"), rules).find("has 2 bytes, limit is 1") != std::string::npos);
-  const TemporaryFolder empty;
+  const TempFolder empty;
   CHECK(video_error(empty.path().string(), {.limits = {}, .folder = "."}).find("without pictures") !=
         std::string::npos);
 }

@@ -3,44 +3,22 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 #include <treble/json.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 
 #include "base/mapped_file.h"
+#include "base/testing/temp_folder.h"
 #include "text/tokenizer.h"
 
 namespace treble {
 namespace {
 
+using testing::TempFolder;
+
 const std::filesystem::path kMicro = std::filesystem::path(TREBLE_TEST_DATA) / "micro" / "release";
-
-/// A folder that is removed with this.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    static std::atomic<int> next = 0;
-    const std::string name = "treble_tokenizer_" + std::to_string(::getpid()) + "_" + std::to_string(next++);
-    path_ = std::filesystem::temp_directory_path() / name;
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
-
- private:
-  std::filesystem::path path_;
-};
 
 Json read_json(const char* name) {
   return parse_json(read_text_file(kMicro / name), "test data", ErrorCode::kInternal);
@@ -66,7 +44,7 @@ Json& at(Json& root, std::initializer_list<std::string_view> path) {
 using Change = std::function<void(Json&)>;
 
 /// The micro release's tokenizer files, changed.
-void write_release(const TemporaryFolder& folder, const Change& change, const Change& change_config = {}) {
+void write_release(const TempFolder& folder, const Change& change, const Change& change_config = {}) {
   Json tokenizer = read_json("tokenizer.json");
   Json config = read_json("tokenizer_config.json");
   if (change) change(tokenizer);
@@ -77,7 +55,7 @@ void write_release(const TemporaryFolder& folder, const Change& change, const Ch
 
 /// What reading the changed release complains about; empty if nothing.
 std::string complaint(const Change& change, const Change& change_config = {}) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   write_release(folder, change, change_config);
   try {
     read_tokenizer_files(folder.path());
@@ -207,7 +185,7 @@ TEST_CASE("tokenizer files: broken added tokens are refused") {
 }
 
 TEST_CASE("tokenizer files: text that is no JSON object and missing files are refused") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   CHECK_THROWS_AS(read_tokenizer_files(folder.path()), Error);
   write_release(folder, {});
   for (const char* text : {"", "[]", "{", "null", "{}", "\xff", "{\"version\":\"1.0\"}"}) {
@@ -226,7 +204,7 @@ TEST_CASE("tokenizer files: tokens listed only in tokenizer_config.json are adde
                                     {"normalized", false}, {"single_word", false}, {"special", true}};
     return set({"added_tokens_decoder"}, Json::Object{{id, token}});
   };
-  const TemporaryFolder folder;
+  const TempFolder folder;
   write_release(folder, {}, listing("700", "<more>"));
   const Tokenizer tokenizer(folder.path());
   CHECK(tokenizer.encode("<more>") == std::vector<std::int32_t>{700});
@@ -240,7 +218,7 @@ TEST_CASE("tokenizer files: tokens listed only in tokenizer_config.json are adde
 TEST_CASE("tokenizer files: the tokenizer's class decides whether the written pattern is used") {
   const std::string marked = "a\u0301\u0325b";  // one piece with marks, two without
   const auto ids = [&](const char* name, PretokenizerChoice choice = PretokenizerChoice::kAuto) {
-    const TemporaryFolder folder;
+    const TempFolder folder;
     write_release(
         folder,
         [](Json& root) {

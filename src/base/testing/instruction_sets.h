@@ -1,13 +1,13 @@
 #pragma once
 
-#include "cpu/simd_targets.h"
+#include "base/simd_targets.h"
 
 #include <doctest/doctest.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
 
-namespace treble::cpu::testing {
+namespace treble::testing {
 
 /// Runs `body` once for each instruction set that this machine has.
 template <typename Body>
@@ -24,4 +24,4 @@ void for_each_instruction_set(const Body& body) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-}  // namespace treble::cpu::testing
+}  // namespace treble::testing

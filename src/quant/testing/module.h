@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,15 @@
 #include "quant/module_tensors.h"
 
 namespace treble::testing {
+
+/// Weights as models have them. The same count gives the same numbers.
+inline std::vector<float> normal_numbers(std::size_t count) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0, 0.02f);
+  std::vector<float> out(count);
+  for (float& x : out) x = normal(random);
+  return out;
+}
 
 /// The tensors of one Linear, to be changed and read.
 struct Module {
