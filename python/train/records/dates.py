@@ -4,7 +4,6 @@ import datetime
 from dataclasses import dataclass
 
 from .core import Choice, Family, Meanings, Noul, Pool, labelled
-from .facts import facts_of
 from .vocabulary import MONTHS, PLACES, code, day, day_near, entity_options, mirrored, person, words, write_date
 
 EVENTS = Pool("dates.events", words(
@@ -50,6 +49,7 @@ class Scene:
     today: datetime.date
     thing: str                             # what is due or expires; "" for nothing
     sort: str                              # "due" or "expiry"
+    deadline: datetime.date                # of the thing
     late: bool                             # it is overdue or has expired
     done: bool
 
@@ -182,7 +182,8 @@ class Dates(Family):
         done = bool(thing) and sort == "due" and not late and draw.chance(0.45)
         deadline = day_near(draw, today, -1 if late or done and draw.chance(0.6) else 1)
         count = draw.choice([0, 1, 2, 3]) if thing else draw.choice([2, 3, 3, 4, 5, 6])
-        scene = Scene(None, self.events(draw, today, count), draw.choice(["iso"] * 10 + ["long", "us"]), today, thing, sort, late, done)
+        scene = Scene(None, self.events(draw, today, count), draw.choice(["iso"] * 10 + ["long", "us"]), today, thing, sort, deadline,
+                      late, done)
         scene.state = self.text(draw, scene, deadline) if draw.chance(0.3) else self.document(draw, scene, deadline)
         return scene
 
@@ -251,8 +252,8 @@ class Dates(Family):
         return draw.choice([" ", " ", "\n"]).join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
     def told(self, draw, scene):
-        order = sorted(scene.events, key=scene.events.get)
-        return ", ".join(f"{name} {write_date(scene.events[name], scene.style)}" for name in order) if order else facts_of(draw, scene.state)
+        dates = scene.events | {"today": scene.today} | ({scene.thing: scene.deadline} if scene.thing else {})
+        return ", ".join(f"{name} {write_date(dates[name], scene.style)}" for name in sorted(dates, key=dates.get))
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 

@@ -185,7 +185,8 @@ class Language(Family):
         return " ".join(fill(draw, sentence, slots) for sentence in sentences)
 
     def told(self, draw, scene):
-        return ", ".join(f"{scene.names[each]} {language}" for each, language in scene.languages.items())
+        able = {language: name for name, spoken in scene.agents.items() for language in spoken}
+        return ", ".join(f"{scene.names[each]} {language} {able.get(language, '')}".strip() for each, language in scene.languages.items())
 
     @staticmethod
     def options(draw, languages):
