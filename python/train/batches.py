@@ -151,7 +151,7 @@ class TrainingBatches(torch.utils.data.Dataset):
     Some of its records are written as compact documents (encode.Encoder.compact), the fewer the later the batch.
     """
     COMPACT_QUESTIONS = (6, 8, 10, 12)
-    QUESTIONS = (None, None, 8)            # of records: mostly as many as the family draws
+    QUESTIONS = (None, 8)                  # of records: as many as the family draws, or more by turns
 
     def __init__(self, encoder, shape, draw_record, compact_share, excluded=frozenset()):
         """draw_record(stream, index, count=None) -> (request, answers, family number); compact_share(k) -> share of the tokens of

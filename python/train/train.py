@@ -25,16 +25,17 @@ from optimizer import Optimizers
 from records import families, record_of, seeded
 
 SEED = 20261130
-WARMUP, DECAY = 300, 0.3                   # steps; the last part of the run, in which the rate falls to zero
+WARMUP, DECAY = 300, 0.8                   # steps; the last part of the run, in which the rate falls to zero
 MATRIX_RATE, OTHER_RATE, WEIGHT_DECAY = 4e-3, 3e-3, 0.05
-SAID_WEIGHT, ANSWER_WEIGHT = 0.2, 1.0      # of next-token prediction at first; it falls to zero before the rate does
-COMPACT = ((0.15, 0.7), (0.4, 0.3), (1 - DECAY, 0.15))   # (part of the run, share of its tokens in compact documents until then); then none
+SAID_WEIGHT, ANSWER_WEIGHT = 0.2, 1.0      # of next-token prediction at first
+HELP = 0.65                                # the part of the run in which it falls to zero
+COMPACT = ((0.12, 0.6), (0.4, 0.3), (HELP, 0.1))   # (part of the run, share of its tokens in compact documents until then); then none
 SMOOTHING, BRIER = 0.02, 0.5
 WORKERS = 15
 SAVE_EVERY = 5000                          # steps
 # How often a family is drawn, where not 1: more where learning is slow, less where words alone decide.
-SHARES = {"numbers": 1.5, "invoices": 1.3, "dates": 1.5, "rules": 2.0, "people": 1.5, "shapes": 2.0, "motion": 1.5, "routing": 0.5,
-          "tone": 0.6, "moderation": 0.6}
+SHARES = {"invoices": 1.3, "dates": 2.0, "fields": 0.7, "language": 1.2, "rules": 2.0, "people": 2.0, "meanings": 1.3, "shapes": 2.5,
+          "motion": 1.3, "routing": 0.5, "tone": 0.6, "moderation": 0.5}
 
 
 def draw_record(stream, index, count=None):
@@ -164,7 +165,7 @@ def main():
     torch.manual_seed(SEED)
     torch.set_float32_matmul_precision("high")
     encoder = encode.Encoder(Tokenizer.from_file(str(arguments.tokenizer / "tokenizer.json")), release.PROCESSOR)
-    shape = Shape(rows=arguments.rows, patch_rows=max(1, arguments.rows * 3 // 8))
+    shape = Shape(rows=arguments.rows, patch_rows=max(1, arguments.rows // 2))
     batches = TrainingBatches(encoder, shape, draw_record, lambda number: compact_share(number / arguments.steps),
                               evaluation_fingerprints(encoder))
     trainer = Trainer(batches[0], len(families()), device)
@@ -178,7 +179,7 @@ def main():
 
     since = time.monotonic()
     for batch, kinds in loader(batches, step, arguments.steps, arguments.workers):
-        trainer.step(batch, kinds, rate_factor(step, arguments.steps), max(0.0, 1 - step / ((1 - DECAY) * arguments.steps)))
+        trainer.step(batch, kinds, rate_factor(step, arguments.steps), max(0.0, 1 - step / (HELP * arguments.steps)))
         step += 1
         if step % arguments.every == 0:
             trainer.report(step, time.monotonic() - since)

@@ -25,7 +25,7 @@ HELD_OUT_ROLES = ("values", "phrasing", "templates", "options")
 ROLES = ("train", "calibration", "selection") + HELD_OUT_ROLES
 SPLIT_SEED = "treble-tiny 1"
 APART = (math.log(1.2), math.log(3))       # of numbers that are compared: logarithms of their ratio
-CLEARLY = 1.1                              # the ratio of two numbers from which on one is clearly larger
+CLEARLY = 1.2                              # the ratio of two numbers from which on one is clearly larger
 LARGE_RANGE = 200                          # numbers from ranges at least this wide are split into known and held out
 
 
@@ -183,6 +183,7 @@ class Family:
     """
     name = ""
     templates = {}
+    harder = ()                            # kinds that training asks twice as often
     alike = ()                             # groups of kinds whose templates, one by one, are the same sentences but for a word or two
     questions = (1, 2, 3, 5)               # how many a record asks
     weights = (2, 3, 4, 3)
@@ -212,8 +213,9 @@ class Family:
             scene = self.scene(draw)
             questions, answers, seen = {}, {}, set()
             wanted = count or draw.random.choices(self.questions, self.weights)[0]
-            kinds = draw.sample(self.kinds, min(wanted, len(self.kinds)))
-            kinds += [draw.choice(self.kinds) for _ in range(wanted - len(kinds))]
+            every = [*self.kinds, *self.harder] if draw.role == "train" else self.kinds
+            kinds = draw.sample(every, min(wanted, len(every)))
+            kinds += [draw.choice(every) for _ in range(wanted - len(kinds))]
             for kind in kinds:
                 templates = (self.held_out if draw.role == "templates" else self.known)[kind]
                 asked = getattr(self, kind)(draw, scene) if templates else None

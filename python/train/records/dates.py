@@ -4,7 +4,7 @@ import datetime
 from dataclasses import dataclass
 
 from .core import Choice, Family, Meanings, Noul, Pool, labelled
-from .vocabulary import MONTHS, PLACES, code, day, day_near, entity_options, mirrored, person, words, write_date
+from .vocabulary import MONTHS, NEAREST, PLACES, code, day, day_near, entity_options, mirrored, person, words, write_date
 
 EVENTS = Pool("dates.events", words(
     "kickoff, review, launch, audit, training, inspection, interview, workshop, concert, delivery, election, exam, wedding, auction, lecture,"
@@ -168,6 +168,7 @@ ACTION = [
 
 class Dates(Family):
     name = "dates"
+    harder = ("before", "after", "first", "last")
     alike = (("before", "after"), ("first", "last"), ("month", "year"), ("expired", "valid"))
     templates = {
         "before": BEFORE, "after": mirrored(BEFORE, LATER), "first": FIRST, "last": mirrored(FIRST, LAST), "past": PAST,
@@ -189,13 +190,13 @@ class Dates(Family):
 
     @staticmethod
     def events(draw, today, count):
-        """Events before and after today, by turns close together and far apart, no two on one day."""
+        """Events before and after today, by turns close together and far apart."""
         names = draw.picks(EVENTS, count)
         dates = []
         while len(dates) < count:
             origin = draw.choice(dates) if dates and draw.chance(0.5) else today
             date = day_near(draw, origin, draw.choice([-1, 1]))
-            if date not in dates and date != today:
+            if all(abs(date - other).days >= NEAREST for other in [*dates, today]):
                 dates.append(date)
         return dict(zip(names, dates))
 
@@ -252,7 +253,12 @@ class Dates(Family):
         return draw.choice([" ", " ", "\n"]).join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
     def told(self, draw, scene):
-        dates = scene.events | {"today": scene.today} | ({scene.thing: scene.deadline} if scene.thing else {})
+        """The dates in order, or which of them are over."""
+        dates = scene.events | ({scene.thing: scene.deadline} if scene.thing else {})
+        if draw.chance(0.5):
+            past = [name for name in dates if dates[name] < scene.today]
+            return f"past: {', '.join(past) or 'none'}; to come: {', '.join(name for name in dates if name not in past) or 'none'}"
+        dates["today"] = scene.today
         return ", ".join(f"{name} {write_date(dates[name], scene.style)}" for name in sorted(dates, key=dates.get))
 
     # ---- questions ---------------------------------------------------------------------------------------------------

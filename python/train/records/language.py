@@ -23,6 +23,7 @@ class Scene:
 
 class Language(Family):
     name = "language"
+    harder = ("agent", "can_answer")
     templates = {
         "language": [
             ["Which language is {which} written in?", "Which language does {which} use?", "Which language is used in {which}?",

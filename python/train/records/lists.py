@@ -139,6 +139,7 @@ class Scene:
 
 class Lists(Family):
     name = "lists"
+    harder = ("count_with",)
     alike = (("longer", "shorter", "more_than", "fewer_than"), ("first", "last"))
     templates = {
         "count": COUNT, "count_with": COUNT_WITH, "contains": CONTAINS, "longer": LONGER, "shorter": mirrored(LONGER, FEWER),

@@ -88,6 +88,7 @@ class Scene:
 
 class Motion(Family):
     name = "motion"
+    harder = ("stops",)
     templates = TEMPLATES
     questions = (2, 3, 4, 5)               # more than usual: many kinds do not fit a clip, and a clip is costly to read
     weights = (2, 3, 3, 2)

@@ -41,6 +41,7 @@ def asked(verb, rest, subject, many=False):
 
 class People(Family):
     name = "people"
+    harder = ("most", "compare", "count", "fact", "has")
     alike = (("has", "most"), ("compare", "fact"))
     templates = {
         "most": [
@@ -129,7 +130,7 @@ class People(Family):
     def scene(self, draw):
         sort = draw.choice(SORTS)
         one, several = draw.choice(sort.nouns)
-        count = draw.choice([2, 3, 3, 4, 4, 5, 6])
+        count = draw.choice([2, 3, 3, 4, 4, 5])
         names = filled([], count, lambda: person(draw) if sort.names is HUMANS else draw.pick(sort.names))
         count = len(names)
         attributes = draw.sample(sort.attributes, draw.choice([2, 3, 3, 4]))

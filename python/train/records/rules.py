@@ -58,6 +58,7 @@ def plain(value):
 
 class Rules(Family):
     name = "rules"
+    harder = ("approver", "may_decide")
     templates = {
         "allowed": ruled(
             ["Is {it} [allowed|permitted] [under the rule|by the rule|]?", "Is it [allowed|permitted]?", "Does the rule [allow|permit] {it}?",
@@ -236,7 +237,8 @@ class Rules(Family):
         if not scene.rule or scene.missing is not None:
             return facts_of(draw, scene.state)
         met = ", ".join(f"{clause}: {'yes' if met else 'no'}" for _, clause, met in scene.rule.conditions)
-        return f"{met}. {'met' if scene.rule.met else 'not met'}"
+        decides = self.tiered(draw, scene)[1] if scene.tiers else None
+        return f"{met}. {'met' if scene.rule.met else 'not met'}" + (f". {scene.case.amount}: {decides}" if decides else "")
 
     # ---- the questions ---------------------------------------------------------------------------------------------------
 

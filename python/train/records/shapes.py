@@ -13,8 +13,8 @@ from .core import Choice, Family, Meanings, Noul, Score, labelled
 from .drawing import COLOURS, GROUNDS, PAIRS, SHAPES, Item, fits_role, named, offered, with_article
 from .shapes_words import TEMPLATES
 
-SIDES = (96, 256)
-SIZES = {1: (0.25, 0.7), 2: (0.2, 0.48), 3: (0.18, 0.4), 4: (0.17, 0.34), 5: (0.16, 0.3), 6: (0.16, 0.27)}    # of the shorter side
+SIDES = (128, 256)
+SIZES = {1: (0.3, 0.7), 2: (0.28, 0.5), 3: (0.25, 0.42), 4: (0.23, 0.36), 5: (0.21, 0.31), 6: (0.2, 0.28)}    # of the shorter side
 SMALLEST = 16                              # pixels
 GAP = 4
 CLEARLY = 1.3                              # how much larger, in width and in area, a larger shape is
@@ -96,6 +96,7 @@ def relations(a, b):
 class Shapes(Family):
     name = "shapes"
     templates = TEMPLATES
+    harder = ("present", "count_of", "side", "where", "larger", "largest", "expected")
     questions = (2, 3, 4, 5)               # more than usual: many kinds do not fit a picture, and a picture is costly to read
     weights = (2, 3, 3, 2)
 
@@ -160,7 +161,7 @@ class Shapes(Family):
             width, height = draw.random.randint(*SIDES), draw.random.randint(*SIDES)
             if fits_role(draw, width, height):
                 break
-        count = draw.random.randint(1, 6)
+        count = draw.choice([1, 2, 2, 3, 3, 4, 4, 5, 6])
         items = []
         for (shape, colour), part in zip(self.cast(draw, count), self.sizes(draw, count)):
             size = max(int(part * min(width, height)) // 2 * 2, SMALLEST)

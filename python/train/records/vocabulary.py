@@ -78,15 +78,18 @@ def code(draw):
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 
 
+NEAREST = 60                               # days between two dates that are compared, at least
+
+
 def day(draw, first=1995, last=2034):
     """A date of these years."""
     return datetime.date.fromordinal(draw.integer(datetime.date(first, 1, 1).toordinal(), datetime.date(last, 12, 31).toordinal()))
 
 
 def day_near(draw, origin, direction):
-    """A date before (-1) or after (1) origin: three weeks to sixteen years away."""
+    """A date before (-1) or after (1) origin: two months to sixteen years away, mostly another year."""
     while True:
-        days = draw.random.randint(*draw.choice([(21, 90), (60, 300), (300, 1500), (1500, 6000)]))
+        days = draw.random.randint(*draw.choice([(NEAREST, 300), (300, 1500), (400, 3000), (1500, 6000)]))
         ordinal = origin.toordinal() + direction * days
         if number_is_held_out(ordinal) == (draw.role == "values"):
             return datetime.date.fromordinal(ordinal)
