@@ -58,6 +58,16 @@ class Families(unittest.TestCase):
                     self.assertFalse(set(template.known) & set(template.held_out))
 
 
+    def test_only_training_asks_the_harder_kinds_oftener(self):
+        for family in families().values():
+            self.assertLessEqual(set(family.harder), set(family.kinds), family.name)
+        shares = {}
+        for role in ("train", "values"):
+            names = [name for i in range(1000) for name in record_of("invoices", role, "harder", i)[0]["questions"]]
+            shares[role] = sum(name.startswith(families()["invoices"].harder) for name in names) / len(names)
+        self.assertGreater(shares["train"], 1.3 * shares["values"])            # 4/13 against 2/11, five deviations apart
+
+
 class Records(unittest.TestCase):
     def test_the_same_key_gives_the_same_record(self):
         for family in families():
@@ -78,6 +88,12 @@ class Records(unittest.TestCase):
                      if isinstance(answer, bool)]
             if len(given) >= 300:
                 self.assertAlmostEqual(sum(given) / len(given), 0.5, delta=0.145, msg=family)
+
+    def test_dates_that_are_compared_lie_two_months_apart(self):
+        for i in range(200):
+            scene = families()["dates"].scene(core.Draw("train", "apart", i))
+            dates = sorted([*scene.events.values(), scene.today])
+            self.assertTrue(all((after - before).days >= 60 for before, after in zip(dates, dates[1:])), dates)
 
     def test_held_out_numbers_are_a_fifth_of_all(self):
         share = sum(map(core.number_is_held_out, range(100_000))) / 100_000
