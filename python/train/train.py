@@ -32,7 +32,7 @@ HELP = 0.65                                # the part of the run in which it fal
 COMPACT = ((0.12, 0.6), (0.4, 0.3), (HELP, 0.1))   # (part of the run, share of its tokens in compact documents until then); then none
 SMOOTHING, BRIER = 0.02, 0.5
 WORKERS = 15
-SAVE_EVERY = 5000                          # steps
+SAVE_EVERY = 3000                          # steps
 # How often a family is drawn, where not 1: more where learning is slow, less where words alone decide.
 SHARES = {"invoices": 1.3, "dates": 2.0, "fields": 0.7, "language": 1.2, "rules": 2.0, "people": 2.0, "meanings": 1.3, "shapes": 2.5,
           "motion": 1.3, "routing": 0.5, "tone": 0.6, "moderation": 0.5}
@@ -155,7 +155,7 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this long and write the checkpoint")
     parser.add_argument("--out", type=pathlib.Path, help="release folder to write")
-    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--rows", type=int, default=64, help="of a batch, each 1,024 tokens")
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--every", type=int, default=500, help="steps between two reports")
     arguments = parser.parse_args()
