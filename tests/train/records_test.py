@@ -65,7 +65,7 @@ class Families(unittest.TestCase):
         for role in ("train", "values"):
             names = [name for i in range(1000) for name in record_of("invoices", role, "harder", i)[0]["questions"]]
             shares[role] = sum(name.startswith(families()["invoices"].harder) for name in names) / len(names)
-        self.assertGreater(shares["train"], 1.3 * shares["values"])            # 4/13 against 2/11, five deviations apart
+        self.assertGreater(shares["train"], 1.3 * shares["values"])   # 4/13 against 2/11, five deviations apart
 
 
 class Records(unittest.TestCase):
