@@ -4,7 +4,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "media/pixel_rows.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // keep in this order
 #include <hwy/highway.h>
 
@@ -111,32 +110,15 @@ void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, st
   }
 }
 
-void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const float* mean, const float* deviation,
-                     const PatchStrides& strides, float* out) {
+void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const PatchStrides& strides,
+                     std::uint8_t* out) {
   const hn::FixedTag<std::uint8_t, 16> u8;
-  const hn::CappedTag<float, 16> f32;
-  const hn::Rebind<std::int32_t, decltype(f32)> i32;
-  const hn::Rebind<std::uint8_t, decltype(f32)> few;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(f32));
   for (std::int64_t patch = 0; patch < num_patches; ++patch) {
     hn::Vec<decltype(u8)> channels[3];
     hn::LoadInterleaved3(u8, rgb + 48 * patch, channels[0], channels[1], channels[2]);
-    for (int c = 0; c < 3; ++c) {
-      alignas(16) std::uint8_t levels[16];
-      hn::Store(channels[c], u8, levels);
-      const auto middle = hn::Set(f32, mean[c]), by = hn::Set(f32, deviation[c]);
-      for (std::int64_t i = 0; i < 16; i += lanes) {
-        const auto level = hn::ConvertTo(f32, hn::PromoteTo(i32, hn::LoadU(few, levels + i)));
-        const auto value = hn::Div(hn::Sub(level, middle), by);
-        // Past the caches: whole cache lines of an array that may be far larger than they are.
-        float* to = out + c * strides.channel + i;
-        hn::Stream(value, f32, to);
-        if (strides.second_frame != 0) hn::Stream(value, f32, to + strides.second_frame);
-      }
-    }
+    for (int c = 0; c < 3; ++c) hn::StoreU(channels[c], u8, out + c * strides.channel);
     out += patch % 2 == 0 ? strides.from_even : strides.from_odd;
   }
-  hwy::FlushStream();
 }
 
 }  // namespace treble::HWY_NAMESPACE
@@ -159,9 +141,9 @@ void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, st
   HWY_DYNAMIC_DISPATCH(resize_column)(rows, taps, count, fraction_bits, num_bytes, out);
 }
 
-void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const float* mean, const float* deviation,
-                     const PatchStrides& strides, float* out) {
-  HWY_DYNAMIC_DISPATCH(write_patch_row)(rgb, num_patches, mean, deviation, strides, out);
+void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const PatchStrides& strides,
+                     std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(write_patch_row)(rgb, num_patches, strides, out);
 }
 
 }  // namespace treble

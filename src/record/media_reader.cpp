@@ -52,7 +52,7 @@ std::shared_ptr<const MediaItem> MediaReader::find_or(const std::string& digest,
   auto item = std::make_shared<const MediaItem>(prepare());
   const std::lock_guard lock(mutex_);
   ++num_prepared_;
-  cache_.insert(digest, item, item->pixel_values.size() * sizeof(float) + digest.size());
+  cache_.insert(digest, item, item->levels.size() + digest.size());
   return item;
 }
 

@@ -43,8 +43,8 @@ TEST_CASE("media_reader: images come first, then videos, whatever the order of t
   const MediaItems items = reader.read(request, kMaxTokens);
   REQUIRE(items.size() == 3);
   CHECK(items[0]->kind == MediaKind::kImage);
-  CHECK(items[0]->pixel_values.at(0) == 1.0f);
-  CHECK(items[1]->pixel_values.at(0) == -1.0f);
+  CHECK(items[0]->levels.at(0) == 255);
+  CHECK(items[1]->levels.at(0) == 0);
   CHECK(items[2]->kind == MediaKind::kVideo);
   CHECK(items[2]->timestamps.size() == 1);
 }
