@@ -29,7 +29,8 @@ struct MediaItem {
   std::array<float, 3> mean{};  ///< of the channels, in levels
   std::array<float, 3> deviation{};
   std::vector<double> timestamps;  ///< [grid_t] seconds of each temporal patch; videos only
-  std::string digest;              ///< of content, configuration and options: equal ones mean equal items
+  /// Of content, configuration and options: equal ones mean equal items. MediaReader sets it; empty: unknown.
+  std::string digest;
 
   /// Frames that `levels` holds of a temporal patch: an image's one frame stands for both.
   std::int64_t frames_per_patch() const { return kind == MediaKind::kImage ? 1 : 2; }

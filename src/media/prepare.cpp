@@ -134,7 +134,6 @@ MediaItem prepare_image(FileBytes file, const MediaConfig& config, const MediaLi
   const PictureSize size = fitted_image_size({picture.height, picture.width}, processor);
   MediaItem item = make_item(MediaKind::kImage, 1, size, processor, limits);
   write_frame(picture, 0, item);
-  item.digest = image_digest(file, config, options);
   return item;
 }
 
@@ -177,7 +176,6 @@ MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& c
   }
   MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);
-  item.digest = frames_digest(frames, config, options);
   return item;
 }
 
@@ -200,7 +198,6 @@ MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLi
   video.read(indices, [&clip](std::size_t place, const Picture& picture) { clip.add(place, picture); });
   MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);
-  item.digest = video_digest(file, config, options);
   return item;
 }
 

@@ -177,8 +177,9 @@ TEST_CASE("prepare: digests are equal if and only if content and options are") {
   CHECK(frames_digest(two, config) != frames_digest(joined, config));
   CHECK(frames_digest(two, config) != frames_digest(two, config, {.fps = 2}));
   CHECK(frames_digest(joined, config) != image_digest(bytes(a), config));
-  CHECK(prepare_image(read_file(data_folder() / "media" / "rgb8.png"), config, kLimits).digest ==
-        image_digest(read_file(data_folder() / "media" / "rgb8.png"), config));
+  CHECK(video_digest(bytes(a), config) == video_digest(bytes(a), config));
+  CHECK(video_digest(bytes(a), config) != video_digest(bytes(a), config, {.num_frames = 4}));
+  CHECK(video_digest(bytes(a), config) != frames_digest(joined, config));
 }
 
 }  // namespace

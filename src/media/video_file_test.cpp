@@ -58,7 +58,6 @@ TEST_CASE("video_file: clips of every container and codec have the frames, rates
       read_option(*size, "longest_edge", options.max_pixels);
     }
     const MediaItem item = prepare_video(file, config, kLimits, options);
-    CHECK(item.digest == video_digest(file, config, options));
     const Json::Array& seconds = clip_case.find("timestamps")->as_array();
     REQUIRE(item.timestamps.size() == seconds.size());
     for (std::size_t t = 0; t < seconds.size(); ++t)
