@@ -29,8 +29,9 @@ std::uint8_t level_of(std::int64_t sum, int fraction_bits) {
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> fraction_bits, 0, 255));
 }
 
-constexpr std::pair<std::int64_t, std::int64_t> kSizes[] = {{1, 32},   {2, 32},    {5, 64},   {31, 32},  {33, 32},
-                                                            {100, 96}, {100, 224}, {777, 64}, {4001, 32}};
+constexpr std::pair<std::int64_t, std::int64_t> kSizes[] = {{1, 32},    {2, 32},    {5, 64},    {31, 32},
+                                                            {33, 32},   {100, 96},  {100, 224}, {777, 64},
+                                                            {4001, 32}, {330, 320}, {310, 320}, {320, 312}};
 
 TEST_CASE("pixel_rows: a row is resized to the definition's levels with every instruction set") {
   for_each_instruction_set([] {
