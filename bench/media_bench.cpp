@@ -3,7 +3,8 @@
 //   treble_media_bench FILE [RUNS]      milliseconds of each step on one core: median, least and most
 //
 // Processor time of the process, not wall time: other programs of a busy machine do not count, while the system's work
-// on the result's 289 MB does. bench/compare_media.py makes a 12-megapixel JPEG and times torchvision beside this.
+// on the memory of the picture and of its patches does. bench/compare_media.py makes a 12-megapixel JPEG and times
+// torchvision beside this.
 
 #include <treble/error.h>
 

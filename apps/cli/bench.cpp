@@ -4,6 +4,7 @@
 #include <treble/error.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,10 @@ const CommandText kText = {
     .notes =
         "Times are medians of the repeats, with the 10th and 90th percentile, in milliseconds. Made-up records have no "
         "text,\n"
-        "so only --records measures encoding.\n",
+        "so only --records measures encoding. A picture's tokens come on top of --tokens; its file is not read, so "
+        "vision is "
+        "the\n"
+        "tower alone.\n",
     .example = "bench --synthetic 0.8b --tokens 298,1502",
 };
 
@@ -34,6 +38,19 @@ struct BenchArguments {
   BenchOptions options;
   bool is_json = false;
 };
+
+/// "640x480"
+PictureSize parse_image_size(const std::string& text) {
+  PictureSize size;
+  const char* const end = text.data() + text.size();
+  const auto [cross, width_error] = std::from_chars(text.data(), end, size.width);
+  if (width_error == std::errc() && cross != end && *cross == 'x') {
+    const auto [rest, height_error] = std::from_chars(cross + 1, end, size.height);
+    if (height_error == std::errc() && rest == end) return size;
+  }
+  throw Error(ErrorCode::kArgument,
+              fmt::format("bench: --image {} is no size; give WIDTHxHEIGHT in pixels, e.g. 640x480", printable(text)));
+}
 
 std::string format_bytes(std::size_t bytes) {
   const auto mebibytes = static_cast<double>(bytes) / (1 << 20);
@@ -114,10 +131,15 @@ void add_bench(CLI::App& program) {
                             ->allow_extra_args(false);
   command.add_option("--questions", options.questions, "of a made-up record           (default: 8)")->type_name("N");
   command.add_option("--options", options.options, "of a question                 (default: 4)")->type_name("N");
+  CLI::Option* image = command.add_option_function<std::string>(
+      "--image", [&options](const std::string& text) { options.image = parse_image_size(text); },
+      "also a made-up picture of that size in each record");
+  image->type_name("WxH");
   command.add_option("--batch", options.batch, "records in one pass           (default: 1)")->type_name("N");
   command.add_option("--records", options.records, "time the real requests of a .jsonl file, one at a time")
       ->type_name("FILE")
-      ->excludes(tokens);
+      ->excludes(tokens)
+      ->excludes(image);
   command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
   add_device_options(command, options.engine);
   command.add_flag("--profile", options.profile, "also print what each kind of operation takes");

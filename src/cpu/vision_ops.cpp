@@ -19,6 +19,46 @@ HWY_BEFORE_NAMESPACE();
 namespace treble::cpu::HWY_NAMESPACE {
 
 template <typename T>
+HWY_INLINE void normalize_channel(const std::uint8_t* levels, std::int64_t count, float mean, float deviation, T* out) {
+  using U8 = hn::Rebind<std::uint8_t, F32>;
+  using I32 = hn::RebindToSigned<U32>;
+  for (std::int64_t i = 0; i < count; i += kLanes) {
+    std::uint8_t padded[kLanes] = {};
+    const std::uint8_t* from = levels + i;
+    if (count - i < kLanes) {
+      std::memcpy(padded, from, static_cast<std::size_t>(count - i));
+      from = padded;
+    }
+    const VecF32 level = hn::ConvertTo(F32(), hn::PromoteTo(I32(), hn::LoadU(U8(), from)));
+    store(hn::Div(hn::Sub(level, fill(mean)), fill(deviation)), out + i, count - i);
+  }
+}
+
+template <typename T>
+HWY_INLINE void normalize_patch_of(const NormalizePatches& args, std::int64_t r) {
+  const TensorView& levels = args.levels;
+  const std::int64_t given_frames = levels.size(2), num_pixels = levels.size(3);
+  for (std::int64_t channel = 0; channel < 3; ++channel) {
+    const auto c = static_cast<std::size_t>(channel);
+    const std::uint8_t* from = levels.as<std::uint8_t>() + r * levels.stride(0) + channel * levels.stride(1);
+    T* to = args.out.as<T>() + r * args.out.stride(0) + channel * args.out.stride(1);
+    for (std::int64_t frame = 0; frame < given_frames; ++frame) {
+      normalize_channel(from + frame * levels.stride(2), num_pixels, args.mean[c], args.deviation[c],
+                        to + frame * args.out.stride(2));
+    }
+    if (given_frames == 1) std::memcpy(to + args.out.stride(2), to, static_cast<std::size_t>(num_pixels) * sizeof(T));
+  }
+}
+
+void normalize_patch(const NormalizePatches& args, std::int64_t r) {
+  if (args.out.dtype() == DType::kBF16) {
+    normalize_patch_of<bfloat16>(args, r);
+  } else {
+    normalize_patch_of<float>(args, r);
+  }
+}
+
+template <typename T>
 HWY_INLINE void add_taps(const TensorView& table, const std::int32_t* index, const float* weights, T* x) {
   const std::int64_t count = table.size(1);
   const auto row = [&](int tap) { return table.as<bfloat16>() + index[tap] * table.stride(0); };
@@ -79,6 +119,7 @@ constexpr std::int64_t kRowsPerTask = 16;
 
 }  // namespace
 
+HWY_EXPORT(normalize_patch);
 HWY_EXPORT(add_interpolated_row);
 HWY_EXPORT(rotate_heads_row);
 
@@ -87,6 +128,12 @@ void CpuOps::do_scatter_rows(const ScatterRows& args) {
   const auto row = [](const TensorView& view, std::int64_t i) { return view.rows(i, i + 1).data(); };
   const std::int32_t* index = args.index.as<std::int32_t>();
   for (std::int64_t i = 0; i < args.rows.size(0); ++i) std::memcpy(row(args.x, index[i]), row(args.rows, i), row_bytes);
+}
+
+void CpuOps::do_normalize_patches(const NormalizePatches& args) {
+  parallel_ranges(args.out.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(normalize_patch)(args, r);
+  });
 }
 
 void CpuOps::do_add_interpolated_rows(const AddInterpolatedRows& args) {

@@ -13,6 +13,7 @@
 #include "engine/backend.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
+#include "media/media_item.h"
 #include "model/synthetic.h"
 #include "record/encode.h"
 #include "record/media_reader.h"
@@ -87,6 +88,24 @@ EncodedRecord made_up_record(std::int64_t tokens, const BenchOptions& options, s
   return record;
 }
 
+/// A picture of noise, as MediaReader gives one of that size.
+std::shared_ptr<const MediaItem> made_up_image(const PictureSize& size, const MediaProcessorConfig& config) {
+  PictureSize fitted;
+  try {
+    fitted = fitted_image_size(size, config);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kArgument, fmt::format("bench: --image: {}", error.what()));
+  }
+  auto item = std::make_shared<MediaItem>();
+  item->grid_h = fitted.height / kPatchSize;
+  item->grid_w = fitted.width / kPatchSize;
+  item->mean = item->deviation = {127.5f, 127.5f, 127.5f};
+  item->levels.resize(static_cast<std::size_t>(3 * fitted.height * fitted.width));
+  std::mt19937 random(1);
+  for (std::uint8_t& level : item->levels) level = static_cast<std::uint8_t>(random());
+  return item;
+}
+
 std::vector<OpTime> per_pass(std::vector<OpTime> times, int num_passes) {
   for (OpTime& op : times) {
     op.calls /= num_passes;
@@ -96,11 +115,18 @@ std::vector<OpTime> per_pass(std::vector<OpTime> times, int num_passes) {
 }
 
 /// @param profile  or nullptr: operations are not measured
-BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptions& options, std::int64_t tokens) {
+/// @param image    of every record, before its other tokens, or nullptr
+BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptions& options, std::int64_t tokens,
+                      const std::shared_ptr<const MediaItem>& image) {
+  const std::int64_t image_tokens = image ? image->num_tokens() : 0;
   std::vector<EncodedRecord> records;
-  for (int i = 0; i < options.batch; ++i)
-    records.push_back(
-        made_up_record(tokens, options, pipeline.model().config.text.vocab_size, static_cast<unsigned>(i + 1)));
+  for (int i = 0; i < options.batch; ++i) {
+    EncodedRecord& record = records.emplace_back(made_up_record(
+        image_tokens + tokens, options, pipeline.model().config.text.vocab_size, static_cast<unsigned>(i + 1)));
+    if (!image) continue;
+    record.media = {image};
+    record.media_spans = {{0, static_cast<std::int32_t>(image_tokens)}};
+  }
 
   std::vector<Sample> samples;
   for (int pass = 0; pass <= options.repeats; ++pass) {
@@ -114,8 +140,10 @@ BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptio
       profile->reset();
     }
   }
-  BenchRow row = summarise(fmt::format("{} tokens x {}", tokens, options.batch), samples, tokens * options.batch,
-                           static_cast<std::int64_t>(options.questions) * options.batch);
+  const std::string picture = image ? fmt::format(" + {}x{}", options.image->width, options.image->height) : "";
+  BenchRow row =
+      summarise(fmt::format("{} tokens{} x {}", tokens, picture, options.batch), samples,
+                (image_tokens + tokens) * options.batch, static_cast<std::int64_t>(options.questions) * options.batch);
   if (profile) row.ops = per_pass(profile->times(), options.repeats);
   return row;
 }
@@ -162,6 +190,7 @@ std::size_t peak_resident_bytes() {
 }
 
 void check(const BenchOptions& options) {
+  constexpr std::int64_t kMostSide = 65536;
   const auto fail = [](const std::string& what) { throw Error(ErrorCode::kArgument, "bench: " + what); };
   if (options.model.empty() == options.synthetic.empty()) fail("give either --model or --synthetic");
   if (!options.records.empty() && options.model.empty())
@@ -172,9 +201,21 @@ void check(const BenchOptions& options) {
   if (options.batch < 1 || options.batch > 4096)
     fail(fmt::format("a batch of {} records; use 1 to 4096", options.batch));
   if (options.profile && !options.records.empty()) fail("--profile measures made-up records; leave --records out");
+  if (options.image && !options.records.empty()) fail("--image adds a picture to made-up records; leave --records out");
+  if (options.image && (options.image->width < 1 || options.image->width > kMostSide || options.image->height < 1 ||
+                        options.image->height > kMostSide))
+    fail(fmt::format("an image of {} x {} pixels; sides may have 1 to {}", options.image->width, options.image->height,
+                     kMostSide));
   if (options.repeats < 1) fail(fmt::format("{} repeats; use at least 1", options.repeats));
   for (const std::int64_t tokens : options.tokens)
     if (tokens < 2 || tokens > 1 << 20) fail(fmt::format("records of {} tokens; use 2 to {}", tokens, 1 << 20));
+}
+
+/// The tower is made only for a picture, so that the memory of a text model is reported as it is.
+Model make_synthetic(const BenchOptions& options, Ops& ops) {
+  ModelConfig config = synthetic_config(options.synthetic);
+  if (!options.image) config.vision.reset();
+  return synthetic_model(config, ops, options.engine.weights);
 }
 
 Json to_json(const BenchFigure& figure) {
@@ -210,8 +251,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     profile = profiled.get();
     ops = std::move(profiled);
   }
-  Model model = is_synthetic ? synthetic_model(synthetic_config(options.synthetic), *ops, options.engine.weights)
-                             : load_model(options.model, *ops, options.engine.weights);
+  Model model = is_synthetic ? make_synthetic(options, *ops) : load_model(options.model, *ops, options.engine.weights);
   report.weight_bytes = model.weight_bytes;
   constexpr std::size_t kNoCache = 0;  // a picture that comes again is timed again
   Pipeline pipeline(std::move(ops), std::move(model), num_threads, kNoCache);
@@ -225,9 +265,17 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), media,
                                         encode_options, options.records));
   } else {
+    std::shared_ptr<const MediaItem> image;
+    if (options.image) {
+      if (!pipeline.model().vision)
+        throw Error(ErrorCode::kArgument, fmt::format("bench: --image needs a release with a vision tower, {} has none",
+                                                      options.model.string()));
+      image =
+          made_up_image(*options.image, is_synthetic ? MediaConfig().image : read_media_config(options.model).image);
+    }
     for (const std::int64_t tokens : options.tokens) {
       report_step(fmt::format("{} tokens", tokens));
-      report.rows.push_back(bench_length(pipeline, profile, options, tokens));
+      report.rows.push_back(bench_length(pipeline, profile, options, tokens, image));
     }
   }
   report.activation_bytes = pipeline.peak_activation_bytes();

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/profiled_ops.h"
+#include "media/fitted_size.h"
 
 namespace treble {
 
@@ -20,7 +22,8 @@ struct BenchOptions {
   std::filesystem::path records;                   ///< JSONL of real requests, timed one at a time, instead of `tokens`
   int questions = 8;
   int options = 4;
-  int batch = 1;         ///< records in one pass
+  std::optional<PictureSize> image;  ///< of a made-up picture before each made-up record, before it is resized
+  int batch = 1;                     ///< records in one pass
   int repeats = 5;       ///< timed passes after one untimed; the fastest steps are no use, so medians are reported
   bool profile = false;  ///< measure each operation apart
   EngineOptions engine;
@@ -32,8 +35,8 @@ struct BenchFigure {
 };
 
 struct BenchRow {
-  std::string name;               ///< "298 tokens x 1", or "records"
-  std::int64_t total_tokens = 0;  ///< in one pass (of `records`: the mean)
+  std::string name;               ///< "298 tokens x 1", "298 tokens + 640x480 x 1", or "records"
+  std::int64_t total_tokens = 0;  ///< in one pass (of `records`: the mean), a picture's included
   std::int64_t decisions = 0;     ///< questions answered in one pass (of `records`: the mean)
   BenchFigure total, encode, vision, backbone, head;
   double tokens_per_s = 0;     ///< at the median

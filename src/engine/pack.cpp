@@ -48,7 +48,10 @@ void add_media(PackedBatch& batch, const EncodedRecord& record, std::int32_t off
     batch.media.push_back({.grid_t = item->grid_t,
                            .grid_h = item->grid_h,
                            .grid_w = item->grid_w,
-                           .pixel_values = item->pixel_values,
+                           .frames_per_patch = item->frames_per_patch(),
+                           .levels = item->levels,
+                           .mean = item->mean,
+                           .deviation = item->deviation,
                            .digest = item->digest});
   for (const Span& span : record.media_spans)
     for (std::int32_t t = span.begin; t < span.end; ++t) batch.media_tokens.push_back(offset + t);

@@ -10,7 +10,7 @@
 
 namespace treble {
 
-/// EncodedRecords -> one batch, laid end to end. It borrows pixel values of the records' media.
+/// EncodedRecords -> one batch, laid end to end. It borrows the levels of the records' media.
 /// @param vocab_size  rows of the embedding table
 /// @throws Error kRequest if a token id has no row; kTooLong if the batch has more tokens than a 32-bit index counts
 PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size);

@@ -107,6 +107,10 @@ void ProfiledOps::do_scatter_rows(const ScatterRows& args) {
   measure("scatter_rows", [&] { ops_->scatter_rows(args); });
 }
 
+void ProfiledOps::do_normalize_patches(const NormalizePatches& args) {
+  measure("normalize_patches", [&] { ops_->normalize_patches(args); });
+}
+
 void ProfiledOps::do_add_interpolated_rows(const AddInterpolatedRows& args) {
   measure("add_interpolated_rows", [&] { ops_->add_interpolated_rows(args); });
 }

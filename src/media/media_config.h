@@ -31,7 +31,6 @@ constexpr std::int64_t kPatchSize = 16;
 constexpr std::int64_t kTemporalPatchSize = 2;
 constexpr std::int64_t kMergeSize = 2;
 constexpr std::int64_t kSizeFactor = kPatchSize * kMergeSize;  ///< sides of a resized picture are multiples of it
-constexpr std::int64_t kPatchValues = 3 * kTemporalPatchSize * kPatchSize * kPatchSize;
 
 /// Reads the blocks "image_processor" and "video_processor" of processor_config.json; a block it lacks comes from
 /// preprocessor_config.json or video_preprocessor_config.json, and the values above stand in for what no file has.

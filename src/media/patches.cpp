@@ -1,9 +1,9 @@
 #include "media/patches.h"
 
-#include <array>
 #include <optional>
 #include <vector>
 
+#include "media/media_config.h"
 #include "media/pixel_rows.h"
 #include "media/resize_taps.h"
 
@@ -62,30 +62,20 @@ void resize(const Picture& picture, const PictureSize& size, const Sink& sink) {
 
 }  // namespace
 
-void write_frame(const Picture& picture, const MediaProcessorConfig& config, std::int64_t t, PatchFrame frame,
-                 MediaItem& item) {
-  // The reference scales mean and deviation to levels in fp32 instead of scaling the levels.
-  std::array<float, 3> mean, deviation;
-  const auto to_level = static_cast<float>(1 / config.rescale_factor);
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    mean[channel] = static_cast<float>(config.image_mean[channel]) * to_level;
-    deviation[channel] = static_cast<float>(config.image_std[channel]) * to_level;
-  }
-  constexpr std::int64_t kFrame = kPatchSize * kPatchSize, kChannel = kTemporalPatchSize * kFrame;
+void write_frame(const Picture& picture, std::int64_t frame, MediaItem& item) {
+  const std::int64_t frames = item.frames_per_patch();
+  constexpr std::int64_t kFrame = kPatchSize * kPatchSize;
+  const std::int64_t channel = frames * kFrame, patch = 3 * channel;
   // Patches of a token: two of its upper row, then two of its lower one.
-  const PatchStrides strides = {.from_even = kPatchValues,
-                                .from_odd = 3 * kPatchValues,
-                                .channel = kChannel,
-                                .second_frame = frame == PatchFrame::kBoth ? kFrame : 0};
-  float* const clip = item.pixel_values.data() + t * item.grid_h * item.grid_w * kPatchValues;
-  float* const values = clip + (frame == PatchFrame::kSecond ? kFrame : 0);
+  const PatchStrides strides = {.from_even = patch, .from_odd = 3 * patch, .channel = channel};
+  std::uint8_t* const levels =
+      item.levels.data() + frame / frames * item.grid_h * item.grid_w * patch + frame % frames * kFrame;
   const PictureSize size = {item.grid_h * kPatchSize, item.grid_w * kPatchSize};
   resize(picture, size, [&](std::int64_t y, const std::uint8_t* row) {
     const std::int64_t patch_row = y / kPatchSize;
     const std::int64_t first_patch =
         patch_row / kMergeSize * kMergeSize * item.grid_w + patch_row % kMergeSize * kMergeSize;
-    write_patch_row(row, item.grid_w, mean.data(), deviation.data(), strides,
-                    values + first_patch * kPatchValues + y % kPatchSize * kPatchSize);
+    write_patch_row(row, item.grid_w, strides, levels + first_patch * patch + y % kPatchSize * kPatchSize);
   });
 }
 

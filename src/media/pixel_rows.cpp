@@ -4,7 +4,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "media/pixel_rows.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // keep in this order
 #include <hwy/highway.h>
 
@@ -44,6 +43,32 @@ HWY_INLINE VSum multiply_pairs(D i32, V a, V b, VSum sum) {
   return hn::ReorderWidenMulAccumulate(i32, a, b, sum, unused);
 }
 
+/// One block of outputs that is a run: out [kBlock, 3]. Only sizes that fall to more than half have runs, with at most
+/// 10 taps, so that the last vectors end within the rows' padding.
+/// @param planes  from the first input that it reads
+HWY_INLINE void resize_run(const std::int16_t* planes, std::int64_t stride, const ResizeTaps& taps,
+                           const std::int16_t* block_taps, std::uint8_t* out) {
+  const hn::FixedTag<std::int16_t, ResizeTaps::kBlock> i16;
+  const hn::FixedTag<std::int32_t, ResizeTaps::kBlock / 2> i32;
+  const hn::FixedTag<std::uint8_t, ResizeTaps::kBlock> u8;
+  const auto rounding = hn::Set(i32, taps.fraction_bits > 0 ? 1 << (taps.fraction_bits - 1) : 0);
+  hn::Vec<decltype(u8)> levels[3];
+  for (int c = 0; c < 3; ++c) {
+    const std::int16_t* from = planes + c * stride;
+    auto lower = rounding, upper = rounding;
+    for (std::int64_t pair = 0; pair < taps.num_pairs; ++pair) {
+      const auto a = hn::LoadU(i16, from + 2 * pair), b = hn::LoadU(i16, from + 2 * pair + 1);
+      const std::int16_t* factors = block_taps + pair * 2 * ResizeTaps::kBlock;
+      lower = multiply_pairs(i32, hn::InterleaveLower(i16, a, b), hn::LoadU(i16, factors), lower);
+      upper = multiply_pairs(i32, hn::InterleaveUpper(i16, a, b), hn::LoadU(i16, factors + ResizeTaps::kBlock), upper);
+    }
+    const auto packed = hn::ReorderDemote2To(i16, hn::ShiftRightSame(lower, taps.fraction_bits),
+                                             hn::ShiftRightSame(upper, taps.fraction_bits));
+    levels[c] = hn::DemoteTo(u8, packed);
+  }
+  hn::StoreInterleaved3(levels[0], levels[1], levels[2], u8, out);
+}
+
 void resize_row(const std::uint8_t* rgb, std::int64_t width_in, const ResizeTaps& taps, std::int16_t* planes,
                 std::uint8_t* out) {
   const hn::FixedTag<std::int16_t, 8> i16;
@@ -54,8 +79,14 @@ void resize_row(const std::uint8_t* rgb, std::int64_t width_in, const ResizeTaps
   const std::int64_t stride = width_in + kRowPadding;
   const auto outputs = static_cast<std::int64_t>(taps.first.size());
   const auto rounding = hn::Set(i32, taps.fraction_bits > 0 ? 1 << (taps.fraction_bits - 1) : 0);
+  const std::int64_t in_blocks = std::ssize(taps.is_run) * ResizeTaps::kBlock;
   for (std::int64_t o = 0; o < outputs; ++o) {
     const std::int16_t* red = planes + taps.first[static_cast<std::size_t>(o)];
+    if (o % ResizeTaps::kBlock == 0 && o < in_blocks && taps.is_run[static_cast<std::size_t>(o / ResizeTaps::kBlock)]) {
+      resize_run(red, stride, taps, taps.block_taps.data() + o * 2 * taps.num_pairs, out + 3 * o);
+      o += ResizeTaps::kBlock - 1;
+      continue;
+    }
     const std::int16_t* factors = taps.of(o);
     const std::int64_t count = taps.count[static_cast<std::size_t>(o)];
     auto r = hn::Zero(i32), g = hn::Zero(i32), b = hn::Zero(i32);
@@ -111,32 +142,15 @@ void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, st
   }
 }
 
-void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const float* mean, const float* deviation,
-                     const PatchStrides& strides, float* out) {
+void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const PatchStrides& strides,
+                     std::uint8_t* out) {
   const hn::FixedTag<std::uint8_t, 16> u8;
-  const hn::CappedTag<float, 16> f32;
-  const hn::Rebind<std::int32_t, decltype(f32)> i32;
-  const hn::Rebind<std::uint8_t, decltype(f32)> few;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(f32));
   for (std::int64_t patch = 0; patch < num_patches; ++patch) {
     hn::Vec<decltype(u8)> channels[3];
     hn::LoadInterleaved3(u8, rgb + 48 * patch, channels[0], channels[1], channels[2]);
-    for (int c = 0; c < 3; ++c) {
-      alignas(16) std::uint8_t levels[16];
-      hn::Store(channels[c], u8, levels);
-      const auto middle = hn::Set(f32, mean[c]), by = hn::Set(f32, deviation[c]);
-      for (std::int64_t i = 0; i < 16; i += lanes) {
-        const auto level = hn::ConvertTo(f32, hn::PromoteTo(i32, hn::LoadU(few, levels + i)));
-        const auto value = hn::Div(hn::Sub(level, middle), by);
-        // Past the caches: whole cache lines of an array that may be far larger than they are.
-        float* to = out + c * strides.channel + i;
-        hn::Stream(value, f32, to);
-        if (strides.second_frame != 0) hn::Stream(value, f32, to + strides.second_frame);
-      }
-    }
+    for (int c = 0; c < 3; ++c) hn::StoreU(channels[c], u8, out + c * strides.channel);
     out += patch % 2 == 0 ? strides.from_even : strides.from_odd;
   }
-  hwy::FlushStream();
 }
 
 }  // namespace treble::HWY_NAMESPACE
@@ -159,9 +173,9 @@ void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, st
   HWY_DYNAMIC_DISPATCH(resize_column)(rows, taps, count, fraction_bits, num_bytes, out);
 }
 
-void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const float* mean, const float* deviation,
-                     const PatchStrides& strides, float* out) {
-  HWY_DYNAMIC_DISPATCH(write_patch_row)(rgb, num_patches, mean, deviation, strides, out);
+void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const PatchStrides& strides,
+                     std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(write_patch_row)(rgb, num_patches, strides, out);
 }
 
 }  // namespace treble

@@ -18,20 +18,16 @@ void resize_row(const std::uint8_t* rgb, std::int64_t width_in, const ResizeTaps
 void resize_column(const std::uint8_t* const* rows, const std::int16_t* taps, std::int64_t count, int fraction_bits,
                    std::int64_t num_bytes, std::uint8_t* out);
 
-/// Writes one row of levels into the patches it crosses: (level - mean) / deviation in fp32.
-/// @param rgb       [16 * num_patches, 3]
-/// @param mean      [3], of levels 0..255; deviation alike
-/// @param out       the row's first 16 values of channel 0 in patch 0, in the patch's first or second frame; at an
-///                  address that is a multiple of 64 bytes, as every stride has to be
-/// @param strides   floats from there: to the patch of the next column, for even columns and for odd ones; to the next
-///                  channel; to the second frame, where the same values go too, or 0
+/// Levels from the first one of a row in a patch.
 struct PatchStrides {
-  std::int64_t from_even = 0;
-  std::int64_t from_odd = 0;
-  std::int64_t channel = 0;
-  std::int64_t second_frame = 0;
+  std::int64_t from_even = 0;  ///< from an even column to the next patch in the row
+  std::int64_t from_odd = 0;   ///< from an odd one
+  std::int64_t channel = 0;    ///< to the next channel
 };
-void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const float* mean, const float* deviation,
-                     const PatchStrides& strides, float* out);
+
+/// Writes one row of levels into the patches it crosses.
+/// @param rgb  [16 * num_patches, 3]
+/// @param out  the row's first 16 levels of channel 0 in patch 0
+void write_patch_row(const std::uint8_t* rgb, std::int64_t num_patches, const PatchStrides& strides, std::uint8_t* out);
 
 }  // namespace treble

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/testing/instruction_sets.h"
-#include "media/media_item.h"
 
 namespace treble {
 namespace {
@@ -30,8 +29,9 @@ std::uint8_t level_of(std::int64_t sum, int fraction_bits) {
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> fraction_bits, 0, 255));
 }
 
-constexpr std::pair<std::int64_t, std::int64_t> kSizes[] = {{1, 32},   {2, 32},    {5, 64},   {31, 32},  {33, 32},
-                                                            {100, 96}, {100, 224}, {777, 64}, {4001, 32}};
+constexpr std::pair<std::int64_t, std::int64_t> kSizes[] = {{1, 32},    {2, 32},    {5, 64},    {31, 32},
+                                                            {33, 32},   {100, 96},  {100, 224}, {777, 64},
+                                                            {4001, 32}, {330, 320}, {310, 320}, {320, 312}};
 
 TEST_CASE("pixel_rows: a row is resized to the definition's levels with every instruction set") {
   for_each_instruction_set([] {
@@ -84,25 +84,19 @@ TEST_CASE("pixel_rows: rows are combined to the definition's levels with every i
   });
 }
 
-TEST_CASE("pixel_rows: a row's values go to their patches, channels and frames with every instruction set") {
+TEST_CASE("pixel_rows: a row's levels go to their patches and channels, and nowhere else, with every instruction set") {
   for_each_instruction_set([] {
     constexpr std::int64_t kPatches = 5;
     const std::vector<std::uint8_t> rgb = noise(48 * kPatches);
-    const float mean[3] = {127.5f, 100.25f, 3}, deviation[3] = {127.5f, 50, 70.125f};
-    const PatchStrides strides = {.from_even = 1008, .from_odd = 3024, .channel = 208, .second_frame = 64};
-    PixelValues out(10000, -77.0f), expected = out;
-    write_patch_row(rgb.data(), kPatches, mean, deviation, strides, out.data());
+    const PatchStrides strides = {.from_even = 1008, .from_odd = 3024, .channel = 208};
+    std::vector<std::uint8_t> out(10000, 77), expected = out;
+    write_patch_row(rgb.data(), kPatches, strides, out.data());
     const std::int64_t at[kPatches] = {0, 1008, 4032, 5040, 8064};
-    for (std::int64_t patch = 0; patch < kPatches; ++patch) {
-      for (std::int64_t channel = 0; channel < 3; ++channel) {
-        for (std::int64_t x = 0; x < 16; ++x) {
-          const float level = rgb[static_cast<std::size_t>(3 * (16 * patch + x) + channel)];
-          for (const std::int64_t frame : {0, 64})
-            expected[static_cast<std::size_t>(at[patch] + channel * 208 + frame + x)] =
-                (level - mean[channel]) / deviation[channel];
-        }
-      }
-    }
+    for (std::int64_t patch = 0; patch < kPatches; ++patch)
+      for (std::int64_t channel = 0; channel < 3; ++channel)
+        for (std::int64_t x = 0; x < 16; ++x)
+          expected[static_cast<std::size_t>(at[patch] + channel * 208 + x)] =
+              rgb[static_cast<std::size_t>(3 * (16 * patch + x) + channel)];
     CHECK(out == expected);
   });
 }

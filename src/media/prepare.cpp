@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <array>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,18 @@ MediaProcessorConfig with_limits(MediaProcessorConfig config, std::optional<std:
   return config;
 }
 
-/// An item whose pixel values are not set yet.
-MediaItem make_item(MediaKind kind, std::int64_t grid_t, const PictureSize& size, const MediaLimits& limits) {
+/// The reference scales mean and deviation to levels, in fp32, instead of scaling the levels.
+std::array<float, 3> in_levels(const std::array<double, 3>& values, const MediaProcessorConfig& config) {
+  std::array<float, 3> scaled;
+  const auto to_level = static_cast<float>(1 / config.rescale_factor);
+  for (std::size_t channel = 0; channel < 3; ++channel)
+    scaled[channel] = static_cast<float>(values[channel]) * to_level;
+  return scaled;
+}
+
+/// An item whose levels are not set yet.
+MediaItem make_item(MediaKind kind, std::int64_t grid_t, const PictureSize& size, const MediaProcessorConfig& config,
+                    const MediaLimits& limits) {
   const std::int64_t frames = kind == MediaKind::kImage ? 1 : grid_t * kTemporalPatchSize;
   if (size.height > limits.max_prepared_pixels / size.width / frames) {
     throw Error(ErrorCode::kRequest,
@@ -45,7 +56,9 @@ MediaItem make_item(MediaKind kind, std::int64_t grid_t, const PictureSize& size
                             frames, size.width, size.height, limits.max_prepared_pixels));
   }
   MediaItem item{.kind = kind, .grid_t = grid_t, .grid_h = size.height / kPatchSize, .grid_w = size.width / kPatchSize};
-  item.pixel_values.resize(static_cast<std::size_t>(grid_t * item.grid_h * item.grid_w * kPatchValues));
+  item.levels.resize(static_cast<std::size_t>(3 * frames * size.height * size.width));
+  item.mean = in_levels(config.image_mean, config);
+  item.deviation = in_levels(config.image_std, config);
   return item;
 }
 
@@ -61,17 +74,16 @@ class ClipWriter {
     if (place == 0) {
       size_ = size;
       item_ = make_item(MediaKind::kVideo, (count_ + 1) / kTemporalPatchSize, fitted_frame_size(size, count_, config_),
-                        limits_);
+                        config_, limits_);
     } else if (size != size_) {
       throw Error(ErrorCode::kRequest,
                   fmt::format("media: kept frame {} of a clip is {} x {} pixels, the first one {} x {}; send frames of "
                               "one size",
                               place, size.width, size.height, size_.width, size_.height));
     }
-    const std::int64_t t = frame / kTemporalPatchSize;
-    write_frame(picture, config_, t, frame % 2 == 0 ? PatchFrame::kFirst : PatchFrame::kSecond, item_);
+    write_frame(picture, frame, item_);
     // An odd number: the last frame fills the rest of its patch.
-    if (frame + 1 == count_ && frame % 2 == 0) write_frame(picture, config_, t, PatchFrame::kSecond, item_);
+    if (frame + 1 == count_ && frame % 2 == 0) write_frame(picture, frame + 1, item_);
   }
 
   MediaItem take() { return std::move(item_); }
@@ -120,9 +132,8 @@ MediaItem prepare_image(FileBytes file, const MediaConfig& config, const MediaLi
   const MediaProcessorConfig processor = with_limits(config.image, options.min_pixels, options.max_pixels);
   const Picture picture = decode_picture(file, limits);
   const PictureSize size = fitted_image_size({picture.height, picture.width}, processor);
-  MediaItem item = make_item(MediaKind::kImage, 1, size, limits);
-  write_frame(picture, processor, 0, PatchFrame::kBoth, item);
-  item.digest = image_digest(file, config, options);
+  MediaItem item = make_item(MediaKind::kImage, 1, size, processor, limits);
+  write_frame(picture, 0, item);
   return item;
 }
 
@@ -165,7 +176,6 @@ MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& c
   }
   MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);
-  item.digest = frames_digest(frames, config, options);
   return item;
 }
 
@@ -188,7 +198,6 @@ MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLi
   video.read(indices, [&clip](std::size_t place, const Picture& picture) { clip.add(place, picture); });
   MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);
-  item.digest = video_digest(file, config, options);
   return item;
 }
 

@@ -21,7 +21,8 @@ struct ImageOptions {
   std::optional<std::int64_t> max_pixels;
 };
 
-/// Decodes a PNG, JPEG, WebP or GIF file (picture.h says how), resizes it to multiples of 32 pixels, normalises it.
+/// Decodes a PNG, JPEG, WebP or GIF file (picture.h says how) and resizes it to multiples of 32 pixels.
+/// @return an item without a digest
 /// @throws Error kRequest: a damaged file, one beyond the limits, sides of a ratio above 200, options out of range
 MediaItem prepare_image(FileBytes file, const MediaConfig& config, const MediaLimits& limits,
                         const ImageOptions& options = {});
@@ -38,7 +39,7 @@ MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& c
 MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLimits& limits,
                         const VideoOptions& options = {});
 
-// MediaItem::digest of what the functions above would return, without decoding: the key of a cache of their results.
+// MediaItem::digest for what the functions above return, from the bytes alone: the key of a cache of their results.
 std::string image_digest(FileBytes file, const MediaConfig& config, const ImageOptions& options = {});
 std::string frames_digest(std::span<const FileBytes> frames, const MediaConfig& config,
                           const VideoOptions& options = {});

@@ -10,6 +10,22 @@ constexpr int kMostBits = 22;
 constexpr std::int64_t kTapLimit = std::int64_t{1} << 15;
 constexpr double kSupport = 2;  // of the kernel, in pixels of the coarser side
 
+void add_blocks(ResizeTaps& taps, std::int64_t most_taps) {
+  constexpr std::int64_t kBlock = ResizeTaps::kBlock;
+  const std::int64_t num_blocks = std::ssize(taps.first) / kBlock;
+  taps.num_pairs = (most_taps + 1) / 2;
+  taps.block_taps.resize(static_cast<std::size_t>(num_blocks * taps.num_pairs * kBlock * 2));
+  std::int16_t* next = taps.block_taps.data();
+  for (std::int64_t block = 0; block < num_blocks; ++block) {
+    const std::int32_t* first = taps.first.data() + block * kBlock;
+    bool is_run = true;
+    for (std::int64_t i = 0; i < kBlock; ++i) is_run = is_run && first[i] == first[0] + i;
+    taps.is_run.push_back(is_run);
+    for (std::int64_t pair = 0; pair < taps.num_pairs; ++pair)
+      for (std::int64_t i = 0; i < kBlock; ++i, next += 2) std::copy_n(taps.of(block * kBlock + i) + 2 * pair, 2, next);
+  }
+}
+
 double bicubic(double t) {
   t = std::abs(t);
   if (t < 1) return (1.5 * t - 2.5) * t * t + 1;
@@ -72,6 +88,7 @@ ResizeTaps make_resize_taps(std::int64_t size_in, std::int64_t size_out) {
     for (std::size_t i = 0; i < count; ++i)
       taps[i] = static_cast<std::int16_t>(std::trunc(weights[i] * one + std::copysign(0.5, weights[i])));
   }
+  add_blocks(result, most_taps);
   return result;
 }
 

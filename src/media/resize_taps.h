@@ -15,6 +15,13 @@ struct ResizeTaps {
   std::vector<std::int16_t> taps;   ///< [outputs, num_taps]
   int fraction_bits = 0;            ///< the most, up to 22, with which the largest tap stays below 2^15
 
+  // The same for the outputs of a block at once, where each reads one input further than the one before it: where a
+  // size changes by little, nearly all do. Full blocks of kBlock outputs only.
+  static constexpr std::int64_t kBlock = 8;
+  std::int64_t num_pairs = 0;            ///< of taps that any output has, the last one filled up
+  std::vector<std::uint8_t> is_run;      ///< [outputs / kBlock]
+  std::vector<std::int16_t> block_taps;  ///< [outputs / kBlock, num_pairs, kBlock, 2]
+
   const std::int16_t* of(std::int64_t output) const { return taps.data() + output * num_taps; }
 };
 

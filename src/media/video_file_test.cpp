@@ -58,14 +58,13 @@ TEST_CASE("video_file: clips of every container and codec have the frames, rates
       read_option(*size, "longest_edge", options.max_pixels);
     }
     const MediaItem item = prepare_video(file, config, kLimits, options);
-    CHECK(item.digest == video_digest(file, config, options));
     const Json::Array& seconds = clip_case.find("timestamps")->as_array();
     REQUIRE(item.timestamps.size() == seconds.size());
     for (std::size_t t = 0; t < seconds.size(); ++t)
       CHECK(item.timestamps[t] == doctest::Approx(seconds[t].as_double()).epsilon(1e-9));
     // The conversion to RGB may differ by two levels from one build of libswscale to another; a wrong frame differs by
     // a hundred.
-    check_pixels(item.pixel_values, *clip_case.find("pixel_values"), {.largest = 2.01 / 127.5, .is_exact = false});
+    check_pixels(pixel_values(item), *clip_case.find("pixel_values"), {.largest = 2.01 / 127.5, .is_exact = false});
   }
 }
 

@@ -167,6 +167,20 @@ TEST_CASE("load_model: Linears of the vision tower may be NF4, its convolution i
   CHECK(model.vision->merger_fc2.bias);
 }
 
+TEST_CASE("load_model: 8-bit codes where the vision tower has no Linear are refused, not read as numbers") {
+  for (const std::string name : {"model.visual.patch_embed.proj", "model.visual.pos_embed"}) {
+    const std::string error = load_error("model.safetensors", [&](auto& tensors) {
+      FileTensor& weight = find(tensors, name + ".weight");
+      weight.dtype = "I8";
+      weight.data.resize(weight.data.size() / 2);
+      tensors.push_back(
+          zeros(name + ".weight_scale", "F32", {weight.shape[0], 1}, 4 * static_cast<std::size_t>(weight.shape[0])));
+    });
+    CHECK(contains(error, name + ".weight"));
+    CHECK(contains(error, "i8; this engine reads bf16"));
+  }
+}
+
 TEST_CASE("load_model: a missing tensor is named with the shape that is expected") {
   const std::string error = load_error(
       "model.safetensors", [](auto& tensors) { find(tensors, kNorm).name = "model.language_model.layers.1.other"; });

@@ -15,17 +15,25 @@
 namespace treble {
 namespace {
 
+struct TowerSize {
+  std::int64_t hidden_size, intermediate_size, depth, heads;
+};
+
 struct Size {
   std::string_view name;
   std::int64_t hidden_size, intermediate_size, layers, q_heads, kv_heads, v_heads;
   bool tied;
+  TowerSize tower;
 };
+
+constexpr TowerSize kLargeTower = {1152, 4304, 27, 16}, kMiddleTower = {1024, 4096, 24, 16},
+                    kSmallTower = {768, 3072, 12, 12};
 
 // As published in the config.json of each size.
 constexpr Size kSizes[] = {
-    {"27b", 5120, 17408, 64, 24, 4, 48, false}, {"9b", 4096, 12288, 32, 16, 4, 32, false},
-    {"4b", 2560, 9216, 32, 16, 4, 32, true},    {"2b", 2048, 6144, 24, 8, 2, 16, true},
-    {"0.8b", 1024, 3584, 24, 8, 2, 16, true},
+    {"27b", 5120, 17408, 64, 24, 4, 48, false, kLargeTower}, {"9b", 4096, 12288, 32, 16, 4, 32, false, kLargeTower},
+    {"4b", 2560, 9216, 32, 16, 4, 32, true, kMiddleTower},   {"2b", 2048, 6144, 24, 8, 2, 16, true, kMiddleTower},
+    {"0.8b", 1024, 3584, 24, 8, 2, 16, true, kSmallTower},
 };
 
 constexpr std::int64_t kHeadWidth = 1024, kHeadFeedforward = 4096;
@@ -41,6 +49,11 @@ ModelConfig to_config(const Size& size) {
   text.linear_num_value_heads = size.v_heads;
   text.max_position_embeddings = 262144;
   text.layer_types = regular_layer_types(size.layers);
+  config.vision = VisionConfig{.depth = size.tower.depth,
+                               .hidden_size = size.tower.hidden_size,
+                               .intermediate_size = size.tower.intermediate_size,
+                               .num_heads = size.tower.heads,
+                               .out_hidden_size = size.hidden_size};
   config.tie_word_embeddings = size.tied;
   config.head = {size.hidden_size, kHeadWidth, 2, 4, 16, kHeadFeedforward};
   return config;
@@ -58,9 +71,10 @@ bool parse_custom(std::string_view text, Size& size) {
   if (!parse(text.substr(0, cross), layers) || !parse(text.substr(cross + 1), hidden)) return false;
   if (layers < 1 || layers > 256 || hidden < 256 || hidden > 16384 || hidden % 256 != 0) return false;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, hidden / 1024);
-  size = {
-      text, hidden, hidden / 256 * 896, layers, kv_heads * 4, kv_heads, 16 * std::max<std::int64_t>(1, hidden / 2048),
-      true};
+  const std::int64_t v_heads = 16 * std::max<std::int64_t>(1, hidden / 2048);
+  const std::int64_t width = hidden / 4 * 3;
+  const TowerSize tower = {width, 4 * width, std::max<std::int64_t>(1, layers / 2), width / 64};
+  size = {text, hidden, hidden / 256 * 896, layers, kv_heads * 4, kv_heads, v_heads, true, tower};
   return true;
 }
 

@@ -8,7 +8,8 @@
 namespace treble {
 
 /// The configuration of a published size ("27b", "9b", "4b", "2b", "0.8b") or of LAYERSxHIDDEN, e.g. "8x1024": a stack
-/// of that many layers, three Gated DeltaNet ones to one attention layer.
+/// of that many layers, three Gated DeltaNet ones to one attention layer, and a vision tower in the proportions of the
+/// 0.8b. Without `vision` it is a text model.
 /// @throws Error kArgument listing what is allowed
 ModelConfig synthetic_config(std::string_view size);
 

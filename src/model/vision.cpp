@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "model/host_view.h"
-#include "tensor/bfloat16.h"
 
 namespace treble {
 namespace {
@@ -40,9 +38,13 @@ void check(std::span<const VisionItem> items) {
   for (const VisionItem& item : items) {
     const bool is_grid =
         item.grid_t > 0 && item.grid_h > 0 && item.grid_w > 0 && item.grid_h % kMerge == 0 && item.grid_w % kMerge == 0;
-    if (!is_grid || std::ssize(item.pixel_values) != item.num_patches() * VisionConfig::kPatchFeatures)
-      throw Error(ErrorCode::kInternal, fmt::format("vision: {} pixel values for a grid of {} x {} x {} patches",
-                                                    item.pixel_values.size(), item.grid_t, item.grid_h, item.grid_w));
+    const std::int64_t frames = item.frames_per_patch;
+    const bool fits = (frames == 1 || frames == VisionConfig::kTemporalPatchSize) &&
+                      std::ssize(item.levels) ==
+                          item.num_patches() * frames * VisionConfig::kPatchFeatures / VisionConfig::kTemporalPatchSize;
+    if (!is_grid || !fits)
+      throw Error(ErrorCode::kInternal, fmt::format("vision: {} levels of {} frames for a grid of {} x {} x {} patches",
+                                                    item.levels.size(), frames, item.grid_t, item.grid_h, item.grid_w));
   }
 }
 
@@ -97,27 +99,27 @@ Layout lay_out(std::span<const VisionItem> items, const VisionConfig& config) {
   return layout;
 }
 
-/// The items' pixel values end to end, [N, kPatchFeatures] act. @param host  memory for them, unless they lie so
-/// already
-TensorView upload_pixels(std::span<const VisionItem> items, std::int64_t num_patches, Ops& ops, Workspace& workspace,
-                         std::vector<std::byte>& host) {
-  const DType act = ops.activation_dtype();
-  if (act == DType::kF32 && items.size() == 1) {
-    auto* pixels = const_cast<float*>(items.front().pixel_values.data());  // operations only read it
-    return ops.upload(workspace, TensorView(pixels, act, {num_patches, VisionConfig::kPatchFeatures}));
-  }
-  host.resize(static_cast<std::size_t>(num_patches * VisionConfig::kPatchFeatures) * size_of(act));
-  std::byte* next = host.data();
+/// The items' pixel values end to end, [N, kPatchFeatures] act.
+TensorView pixel_values(const Pass& pass, std::span<const VisionItem> items) {
+  constexpr std::int64_t kPixels = VisionConfig::kPatchSize * VisionConfig::kPatchSize;
+  const TensorView pixels = pass.activations(pass.num_patches, VisionConfig::kPatchFeatures);
+  std::int64_t row = 0;
   for (const VisionItem& item : items) {
-    if (act == DType::kF32) {
-      std::memcpy(next, item.pixel_values.data(), item.pixel_values.size_bytes());
-    } else {
-      std::ranges::transform(item.pixel_values, reinterpret_cast<bfloat16*>(next),
-                             [](float x) { return to_bfloat16(x); });
-    }
-    next += item.pixel_values.size() * size_of(act);
+    const std::int64_t count = item.num_patches();
+    const Workspace::Scope scope(pass.workspace);
+    auto* host = const_cast<std::uint8_t*>(item.levels.data());  // operations only read them
+    const TensorView levels = pass.ops.upload(
+        pass.workspace,
+        TensorView(host, DType::kU8, {count, VisionConfig::kInChannels, item.frames_per_patch, kPixels}));
+    pass.ops.normalize_patches(
+        {.levels = levels,
+         .mean = item.mean,
+         .deviation = item.deviation,
+         .out = pixels.rows(row, row + count)
+                    .reshape({count, VisionConfig::kInChannels, VisionConfig::kTemporalPatchSize, kPixels})});
+    row += count;
   }
-  return ops.upload(workspace, TensorView(host.data(), act, {num_patches, VisionConfig::kPatchFeatures}));
+  return pixels;
 }
 
 /// Multi-head attention inside each frame group, [N, D] -> out [N, D].
@@ -202,8 +204,7 @@ TensorView run_vision(const Model& model, std::span<const VisionItem> items, Ops
   const TensorView mlp_delta = pass.activations(N, config.hidden_size);
   {
     const Workspace::Scope pixel_scope(workspace);
-    std::vector<std::byte> host;
-    apply(ops, weights.patch_embed, upload_pixels(items, N, ops, workspace, host), x);
+    apply(ops, weights.patch_embed, pixel_values(pass, items), x);
     if (trace) trace("vision.patch_embed", x);
   }
   ops.add_interpolated_rows(

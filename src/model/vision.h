@@ -14,7 +14,7 @@ namespace treble {
 /// to end and do not see each other; nor do the temporal patches of one.
 /// @param trace  receives "vision.patch_embed" (without positions), "vision.block0", ... and "vision.merger"
 /// @return [sum of num_features(), h] in the backend's activation dtype, taken from the workspace
-/// @throws Error kInternal if the model has no tower, or an item's grid does not fit its pixel values
+/// @throws Error kInternal if the model has no tower, or an item's grid does not fit its levels
 TensorView run_vision(const Model& model, std::span<const VisionItem> items, Ops& ops, Workspace& workspace,
                       const Trace& trace = {});
 

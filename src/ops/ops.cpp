@@ -333,6 +333,17 @@ void Ops::scatter_rows(const ScatterRows& args) {
   do_scatter_rows(args);
 }
 
+void Ops::normalize_patches(const NormalizePatches& args) {
+  const Checker check("normalize_patches");
+  constexpr std::int64_t kChannels = 3, kFrames = 2;
+  const std::int64_t num_patches = args.out.size(0), num_pixels = args.out.size(3);
+  const std::int64_t given_frames = args.levels.size(2) == 1 ? 1 : kFrames;
+  check("levels", args.levels, {DType::kU8}, {num_patches, kChannels, given_frames, num_pixels});
+  check("out", args.out, {activation_dtype()}, {num_patches, kChannels, kFrames, num_pixels});
+  for (const float deviation : args.deviation) check.require(deviation != 0, "a deviation is 0");
+  do_normalize_patches(args);
+}
+
 void Ops::add_interpolated_rows(const AddInterpolatedRows& args) {
   const Checker check("add_interpolated_rows");
   const std::int64_t num_rows = args.x.size(0), width = args.x.size(1);

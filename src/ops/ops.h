@@ -189,6 +189,15 @@ struct ScatterRows {
   TensorView x;      // [T, h] act
 };
 
+/// What the vision tower reads, from the 8-bit levels of an image's or a clip's patches: out = (level - mean) /
+/// deviation, each step in fp32. A patch has two frames; levels of one fill both.
+struct NormalizePatches {
+  TensorView levels;               // [R, 3, 1 or 2, p] u8: patches, channels, frames, pixels
+  std::array<float, 3> mean;       // of each channel, in levels
+  std::array<float, 3> deviation;  // alike, not 0
+  TensorView out;                  // [R, 3, 2, p] act
+};
+
 /// The vision tower's position embedding, a weighted sum of table rows:  x[r] += sum_k weights[r, k] table[index[r,
 /// k]]. The sum of the taps is rounded, then what it is added to.
 struct AddInterpolatedRows {
@@ -269,6 +278,7 @@ class Ops {
   void gelu(const Gelu& args);
   void add_rows(const AddRows& args);
   void scatter_rows(const ScatterRows& args);
+  void normalize_patches(const NormalizePatches& args);
   void add_interpolated_rows(const AddInterpolatedRows& args);
   void axial_rotary_tables(const AxialRotaryTables& args);
   void rotate_heads(const RotateHeads& args);
@@ -291,6 +301,7 @@ class Ops {
   virtual void do_gelu(const Gelu& args) = 0;
   virtual void do_add_rows(const AddRows& args) = 0;
   virtual void do_scatter_rows(const ScatterRows& args) = 0;
+  virtual void do_normalize_patches(const NormalizePatches& args) = 0;
   virtual void do_add_interpolated_rows(const AddInterpolatedRows& args) = 0;
   virtual void do_axial_rotary_tables(const AxialRotaryTables& args) = 0;
   virtual void do_rotate_heads(const RotateHeads& args) = 0;

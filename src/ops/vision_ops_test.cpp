@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
+#include <array>
 #include <cmath>
 
 #include "ops/testing/op_test.h"
@@ -30,6 +31,54 @@ TEST_CASE("scatter_rows: a row outside the target is an error, not a write past 
       const std::vector<std::int32_t> index = {outside};
       CHECK_THROWS_AS(test.ops().scatter_rows({.rows = rows, .index = test.host_integers({1}, index), .x = x}), Error);
     }
+  }
+}
+
+TEST_CASE(
+    "normalize_patches: values are (level - mean) / deviation, to the last bit; one frame's levels fill both frames") {
+  constexpr std::array<float, 3> kMean = {127.5f, 100.25f, 3}, kDeviation = {127.5f, 50, 70.125f};
+  for (const Backend& backend : backends()) {
+    OpTest test("normalize_patches", backend, 67);
+    for (const std::int64_t given_frames : {1, 2}) {
+      for (const std::int64_t num_pixels : {1, 37, 256}) {
+        constexpr std::int64_t kPatches = 3;
+        std::vector<double> values(static_cast<std::size_t>(kPatches * 3 * given_frames * num_pixels));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 97 % 256);
+        const Operand levels = test.with_values(DType::kU8, {kPatches, 3, given_frames, num_pixels}, values);
+        const TensorView out = test.output(test.act(), {kPatches, 3, 2, num_pixels});
+        test.ops().normalize_patches({.levels = levels, .mean = kMean, .deviation = kDeviation, .out = out});
+        std::vector<double> expected;
+        for (std::int64_t row = 0; row < kPatches * 3; ++row) {
+          const auto channel = static_cast<std::size_t>(row % 3);
+          for (std::int64_t frame = 0; frame < 2; ++frame) {
+            for (std::int64_t i = 0; i < num_pixels; ++i) {
+              const auto level =
+                  static_cast<float>(levels[(row * given_frames + frame % given_frames) * num_pixels + i]);
+              const float value = (level - kMean[channel]) / kDeviation[channel];
+              expected.push_back(rounded(test.act(), static_cast<double>(value)));
+            }
+          }
+        }
+        test.expect(out, expected, {0, 0});
+      }
+    }
+  }
+}
+
+TEST_CASE("normalize_patches: three frames, or a deviation of 0, are an error") {
+  for (const Backend& backend : backends()) {
+    OpTest test("normalize_patches", backend, 68);
+    const TensorView out = test.output(test.act(), {1, 3, 2, 4});
+    const auto normalize = [&](std::int64_t frames, float deviation) {
+      const std::vector<double> values(static_cast<std::size_t>(12 * frames), 9);
+      test.ops().normalize_patches({.levels = test.with_values(DType::kU8, {1, 3, frames, 4}, values),
+                                    .mean = {1, 1, 1},
+                                    .deviation = {1, deviation, 1},
+                                    .out = out});
+    };
+    CHECK_NOTHROW(normalize(2, 1));
+    CHECK_THROWS_AS(normalize(3, 1), Error);
+    CHECK_THROWS_AS(normalize(1, 0), Error);
   }
 }
 

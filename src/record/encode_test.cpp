@@ -135,7 +135,7 @@ MediaItem video(std::vector<double> timestamps, std::int64_t rows, std::int64_t 
           .grid_t = std::ssize(timestamps),
           .grid_h = rows,
           .grid_w = columns,
-          .pixel_values = {},
+          .levels = {},
           .timestamps = std::move(timestamps)};
 }
 

@@ -49,10 +49,11 @@ std::shared_ptr<const MediaItem> MediaReader::find_or(const std::string& digest,
     const std::lock_guard lock(mutex_);
     if (std::shared_ptr<const MediaItem> known = cache_.find(digest)) return known;
   }
-  auto item = std::make_shared<const MediaItem>(prepare());
+  auto item = std::make_shared<MediaItem>(prepare());
+  item->digest = digest;
   const std::lock_guard lock(mutex_);
   ++num_prepared_;
-  cache_.insert(digest, item, item->pixel_values.size() * sizeof(float) + digest.size());
+  cache_.insert(digest, item, item->levels.size() + digest.size());
   return item;
 }
 

@@ -4,6 +4,10 @@
 #include <treble/error.h>
 
 #include <string>
+#include <vector>
+
+#include "media/prepare.h"
+#include "record/media_source.h"
 
 namespace treble {
 namespace {
@@ -43,8 +47,8 @@ TEST_CASE("media_reader: images come first, then videos, whatever the order of t
   const MediaItems items = reader.read(request, kMaxTokens);
   REQUIRE(items.size() == 3);
   CHECK(items[0]->kind == MediaKind::kImage);
-  CHECK(items[0]->pixel_values.at(0) == 1.0f);
-  CHECK(items[1]->pixel_values.at(0) == -1.0f);
+  CHECK(items[0]->levels.at(0) == 255);
+  CHECK(items[1]->levels.at(0) == 0);
   CHECK(items[2]->kind == MediaKind::kVideo);
   CHECK(items[2]->timestamps.size() == 1);
 }
@@ -58,6 +62,20 @@ TEST_CASE("media_reader: a picture that comes again is decoded once, in one requ
   CHECK(reader.num_prepared() == 2);
   CHECK(reader.read(request_of(images), kMaxTokens)[1] == first[1]);
   CHECK(reader.num_prepared() == 2);
+}
+
+TEST_CASE("media_reader: items carry the digest of their content, pictures, clips and lists alike") {
+  const MediaConfig config;
+  MediaReader reader{config};
+  const Request request = request_of(R"("images": [)" + quoted(kBlack) + R"(], "videos": [[)" + quoted(kBlack) + "," +
+                                     quoted(kWhite) + "]]");
+  const MediaItems items = reader.read(request, kMaxTokens);
+  const MediaSourceRules rules;
+  const MediaSource image = read_image_source(request.images.as_array()[0], "", rules);
+  const MediaSource clip = read_video_source(request.videos.as_array()[0], "", rules);
+  CHECK(items[0]->digest == image_digest(image.files.front(), config));
+  CHECK(items[1]->digest == frames_digest(std::vector<FileBytes>(clip.files.begin(), clip.files.end()), config));
+  CHECK(items[0]->digest == reader.read(request, kMaxTokens)[0]->digest);
 }
 
 TEST_CASE("media_reader: the same picture under other options is another item") {

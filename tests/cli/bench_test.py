@@ -58,6 +58,23 @@ class Bench(ProgramTest):
         row, = json.loads(self.run_treble("bench", "--model", RELEASE, "--records", records, "--json").stdout)["rows"]
         self.assertGreater(row["vision_ms"]["p10"], 0.1)
 
+    def test_pictures_of_synthetic_models(self):
+        def bench(*arguments):
+            return json.loads(self.run_treble("bench", "--synthetic", "4x256", "--tokens", "16", "--repeats", "1",
+                                              "--json", *arguments).stdout)
+
+        text, picture = bench(), bench("--image", "300x420", "--batch", "2")
+        nf4 = bench("--image", "300x420", "--weights", "nf4")
+        row, = picture["rows"]
+        self.assertEqual(row["name"], "16 tokens + 300x420 x 2")
+        self.assertEqual(row["total_tokens"], 2 * (16 + 288 // 32 * 416 // 32))
+        self.assertGreater(row["vision_ms"]["p10"], 0)
+        self.assertGreater(picture["weight_bytes"], text["weight_bytes"])
+        self.assertLess(nf4["weight_bytes"], picture["weight_bytes"])
+        row, = json.loads(self.run_treble("bench", "--model", RELEASE, "--tokens", "16", "--image", "64x64",
+                                          "--repeats", "1", "--json").stdout)["rows"]
+        self.assertGreater(row["vision_ms"]["p10"], 0)
+
     def test_arguments(self):
         def check(*arguments, words, status=2):
             self.check_refused(["bench", *arguments], status, *words)
@@ -74,6 +91,11 @@ class Bench(ProgramTest):
         check("--synthetic", "4x256", "--weights", "fp4", words=["--weights", "fp4"])
         check("--model", RELEASE, "--records", self.folder / "none.jsonl", words=["none.jsonl"])
         check("--model", RELEASE, "--records", "r.jsonl", "--tokens", "12", words=["--records", "--tokens"])
+        for size in ("64", "64x", "x64", "64x64x3", "0x64", "64x-1", "99999x64"):
+            check("--synthetic", "4x256", "--image", size, words=["image"])
+        check("--synthetic", "4x256", "--image", "1x64000", words=["200 times"])
+        check("--model", RELEASE, "--records", "r.jsonl", "--image", "64x64", words=["--records", "--image"])
+        check("--model", INT8_RELEASE, "--image", "64x64", words=["--image", "vision tower"])
         check("--synthetic", "4x256", "--device", "abacus", words=["abacus"], status=5)
         check("--model", self.folder / "none", words=["none"], status=4)
 

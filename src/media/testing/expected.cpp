@@ -49,7 +49,23 @@ void check_array(const T* values, std::size_t count, const Json& expected, Toler
 
 }  // namespace
 
-void check_pixels(const PixelValues& values, const Json& expected, Tolerance tolerance) {
+std::vector<float> pixel_values(const MediaItem& item) {
+  constexpr std::size_t kChannels = 3, kFrames = 2, kPixels = 256;
+  const auto frames = static_cast<std::size_t>(item.frames_per_patch());
+  std::vector<float> values;
+  for (std::size_t at = 0; at < item.levels.size(); at += kChannels * frames * kPixels) {
+    for (std::size_t channel = 0; channel < kChannels; ++channel) {
+      for (std::size_t frame = 0; frame < kFrames; ++frame) {
+        const std::size_t first = at + (channel * frames + frame % frames) * kPixels;
+        for (std::size_t i = first; i < first + kPixels; ++i)
+          values.push_back((static_cast<float>(item.levels[i]) - item.mean[channel]) / item.deviation[channel]);
+      }
+    }
+  }
+  return values;
+}
+
+void check_pixels(std::span<const float> values, const Json& expected, Tolerance tolerance) {
   check_array(values.data(), values.size(), expected, tolerance);
 }
 

@@ -26,6 +26,9 @@ void set_element(const TensorView& view, std::int64_t offset, double value) {
     case DType::kI32:
       view.as<std::int32_t>()[offset] = static_cast<std::int32_t>(value);
       return;
+    case DType::kU8:
+      view.as<std::uint8_t>()[offset] = static_cast<std::uint8_t>(value);
+      return;
     default:
       throw std::logic_error("op test: no " + std::string(to_string(view.dtype())) + " tensors");
   }
@@ -39,6 +42,8 @@ double element(const TensorView& view, std::int64_t offset) {
       return static_cast<double>(to_float(view.as<bfloat16>()[offset]));
     case DType::kI32:
       return view.as<std::int32_t>()[offset];
+    case DType::kU8:
+      return view.as<std::uint8_t>()[offset];
     default:
       throw std::logic_error("op test: no " + std::string(to_string(view.dtype())) + " tensors");
   }
