@@ -19,7 +19,7 @@
 namespace treble::cli {
 namespace {
 
-const CommandText kText = {
+const CommandText kAnswerText = {
     .name = "answer",
     .summary = "answer the questions of a JSON request",
     .usage =
@@ -131,7 +131,7 @@ void run(AnswerArguments& args) {
 }  // namespace
 
 void add_answer(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kAnswerText);
   const auto args = std::make_shared<AnswerArguments>();
   command.add_option("--model", args->model, "release folder: config.json, *.safetensors, tokenizer.json")
       ->type_name("DIR")

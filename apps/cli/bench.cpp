@@ -20,7 +20,7 @@
 namespace treble::cli {
 namespace {
 
-const CommandText kText = {
+const CommandText kBenchText = {
     .name = "bench",
     .summary = "measure how fast a model answers on this machine",
     .usage = "(--model DIR | --synthetic SIZE) [options]",
@@ -114,7 +114,7 @@ void run(const BenchArguments& args) {
 }  // namespace
 
 void add_bench(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kBenchText);
   const auto args = std::make_shared<BenchArguments>();
   BenchOptions& options = args->options;
   CLI::Option* model = command.add_option("--model", options.model, "release folder")->type_name("DIR");

@@ -15,7 +15,7 @@
 namespace treble::cli {
 namespace {
 
-const CommandText kText = {
+const CommandText kEncodeText = {
     .name = "encode",
     .summary = "print the tokens and spans of a request, as the model reads it",
     .usage = "--model DIR [options] REQUEST.json        (\"-\" reads standard input)",
@@ -47,7 +47,7 @@ void run(const EncodeArguments& args) {
 }  // namespace
 
 void add_encode(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kEncodeText);
   const auto args = std::make_shared<EncodeArguments>();
   command.add_option("--model", args->model, "release folder")->type_name("DIR")->required();
   add_length_options(command, args->options);

@@ -26,7 +26,7 @@ using eval::EvalReport;
 using eval::RunReport;
 using eval::SliceReport;
 
-const CommandText kText = {
+const CommandText kEvalText = {
     .name = "eval",
     .summary = "measure what a release changes in the decisions of another",
     .usage = "--reference DIR [--model DIR]... [options] RECORDS.jsonl...",
@@ -223,7 +223,7 @@ void run(EvalArguments& args) {
 }  // namespace
 
 void add_eval(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kEvalText);
   const auto args = std::make_shared<EvalArguments>();
   eval::EvalOptions& options = args->options;
   command.add_option("--reference", options.reference, "release folder that the others are held against")

@@ -14,7 +14,7 @@
 namespace treble::cli {
 namespace {
 
-const CommandText kText = {
+const CommandText kInspectText = {
     .name = "inspect",
     .summary = "show what a release folder holds, what it lacks and the memory it needs",
     .usage = "[options] DIR",
@@ -50,7 +50,7 @@ void run(const InspectArguments& args) {
 }  // namespace
 
 void add_inspect(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kInspectText);
   const auto args = std::make_shared<InspectArguments>();
   command.add_flag("--json", args->is_json, "as JSON instead of a table");
   command

@@ -15,7 +15,7 @@
 namespace treble::cli {
 namespace {
 
-const CommandText kText = {
+const CommandText kQuantizeText = {
     .name = "quantize",
     .summary = "make an INT8 or NF4 release of a BF16 one",
     .usage = "--format FORMAT --out DIR [options] IN",
@@ -56,7 +56,7 @@ void run(const QuantizeOptions& options) {
 }  // namespace
 
 void add_quantize(CLI::App& program) {
-  CLI::App& command = add_command(program, kText);
+  CLI::App& command = add_command(program, kQuantizeText);
   const auto options = std::make_shared<QuantizeOptions>();
   add_word_option(
       command, "--format", "FORMAT", options->format,
