@@ -116,7 +116,10 @@ class Figures(EvalTest):
         config = json.loads((RELEASE / "config.json").read_text())
         config["text_config"]["num_hidden_layers"] = 3
         config["text_config"]["layer_types"] = config["text_config"]["layer_types"][:3]
-        shallow = self.copy_release(config__json=dump(config))
+        # The last layer's tensors become some that nothing reads; names of equal length leave the file's size.
+        weights = (RELEASE / "model.safetensors").read_bytes().replace(b'"model.language_model.layers.3.',
+                                                                       b'"mtp.language_models_.layers.3.')
+        shallow = self.copy_release(config__json=dump(config), model__safetensors=weights)
         report, _ = self.evaluate("--model", shallow, "--no-noise-floor", self.labelled())
         run, = report["runs"]
         self.assertEqual(run["hidden_l2"], [])
