@@ -113,8 +113,10 @@ void check_out(const AnswerArguments& args) {
   if (std::filesystem::equivalent(args.out, args.requests, ignored)) {
     refuse(fmt::format("--out {} is the file of requests; name another", args.out));
   }
-  for (const auto& file : std::filesystem::directory_iterator(args.model, ignored)) {
-    if (std::filesystem::equivalent(args.out, file.path(), ignored)) {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator file(args.model, failed), end; !failed && file != end;
+       file.increment(failed)) {
+    if (std::filesystem::equivalent(args.out, file->path(), ignored)) {
       refuse(fmt::format("--out {} is a file of the release; name another", args.out));
     }
   }

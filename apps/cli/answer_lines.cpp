@@ -137,6 +137,7 @@ void AnswerLines::run(const Engine& engine) {
     bar.update(++answered, line.end);
   }
   bar.clear();
+  if (out_) out_->keep();
   if (num_errors_ > 0) {
     throw Error(ErrorCode::kRequest,
                 fmt::format("answer: {} of {} lines were not answered; each has an error object in its "

@@ -179,9 +179,10 @@ void check_output(const std::string& option, const std::string& path, const eval
   inputs.push_back(options.groups);
   std::vector<std::filesystem::path> folders = options.models;
   folders.push_back(options.reference);
-  std::error_code ignored;
+  std::error_code failed, ignored;
   for (const std::filesystem::path& folder : folders)
-    for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) inputs.push_back(file.path());
+    for (std::filesystem::directory_iterator file(folder, failed), end; !failed && file != end; file.increment(failed))
+      inputs.push_back(file->path());
   for (const std::filesystem::path& input : inputs) {
     if (!path.empty() && std::filesystem::equivalent(path, input, ignored)) {
       throw Error(ErrorCode::kArgument, fmt::format("eval: {} {} is a file that is read; name another", option, path));
@@ -208,6 +209,10 @@ void run(EvalArguments& args) {
   check_output("--report", args.html, args.options);
   check_output("--json", args.json, args.options);
   std::optional<File> html = open_output("--report", args.html, args.force);
+  std::error_code ignored;
+  if (html && !args.json.empty() && std::filesystem::equivalent(args.html, args.json, ignored))
+    throw Error(ErrorCode::kArgument,
+                fmt::format("eval: --report {} and --json {} are one file; name two", args.html, args.json));
   std::optional<File> json = open_output("--json", args.json, args.force);
 
   const EvalReport measured = measure(args.options);

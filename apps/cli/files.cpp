@@ -34,9 +34,13 @@ File::File(std::string name, int descriptor, bool is_ours)
 File::File(File&& other) noexcept
     : name_(std::move(other.name_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      is_ours_(std::exchange(other.is_ours_, false)) {}
+      is_ours_(std::exchange(other.is_ours_, false)),
+      is_new_(std::exchange(other.is_new_, false)) {}
 
 File::~File() {
+  struct stat status = {};
+  if (is_new_ && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0)
+    ::unlink(name_.c_str());
   if (is_ours_) ::close(descriptor_);
 }
 
@@ -52,9 +56,13 @@ File File::input(const std::string& path) {
 }
 
 File File::output(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC;
+  int descriptor = ::open(path.c_str(), kFlags | O_EXCL, 0666);
+  const bool is_new = descriptor >= 0;
+  if (!is_new) descriptor = ::open(path.c_str(), kFlags, 0666);
   if (descriptor < 0) fail_with_errno(ErrorCode::kArgument, path, "written");
   File file(path, descriptor, true);
+  file.is_new_ = is_new;
   if (S_ISREG(status_of(descriptor, path).st_mode) && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 &&
       errno == EWOULDBLOCK) {
     throw Error(ErrorCode::kArgument,

@@ -15,7 +15,8 @@ class File {
  public:
   /// Opens a file for reading; "-" is standard input. @throws Error kArgument if that fails or it is a folder
   static File input(const std::string& path);
-  /// Opens a file for reading and appending, creates it if need be, and keeps other runs of ours from writing to it.
+  /// Opens a file for reading and appending, creates it if need be, and keeps other runs of ours from writing to it. A
+  /// file that was created here goes again if the run fails before anything is written: call keep() when it succeeds.
   /// @throws Error kArgument if it cannot be written
   static File output(const std::string& path);
   static File standard_output();
@@ -24,6 +25,9 @@ class File {
   File(File&& other) noexcept;
   File(const File&) = delete;
   File& operator=(const File&) = delete;
+
+  /// A new file stays, even if it is empty.
+  void keep() { is_new_ = false; }
 
   /// For messages: the path, "standard input" or "standard output".
   const std::string& name() const { return name_; }
@@ -44,7 +48,8 @@ class File {
 
   std::string name_;
   int descriptor_;
-  bool is_ours_;  // standard streams stay open
+  bool is_ours_;         // standard streams stay open
+  bool is_new_ = false;  // created here, and not kept yet
 };
 
 /// The folder that paths in requests count from: that of their file, or the current one for standard input.

@@ -73,7 +73,7 @@ void add_quantize(CLI::App& program) {
       .add_option("--group-size", options->group_size,
                   "inputs rotated together (default: 256) or weights of an nf4 block (default: 64)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(CLI::Range(std::int64_t{4}, std::int64_t{4096}).description(""));
   command.add_flag("--force", options->is_replaced, "replace a release that is there already");
   command.add_option("IN", options->release, "folder of the BF16 release")->required();
   command.callback([options] { run(*options); });

@@ -14,7 +14,11 @@ constexpr std::initializer_list<int> kSignals = {SIGINT, SIGTERM, SIGHUP};
 StopSignals::StopSignals() {
   sigset_t held;
   sigemptyset(&held);
-  for (const int signal : kSignals) sigaddset(&held, signal);
+  for (const int signal : kSignals) {
+    // One that our parent told us to ignore (nohup, a shell's background job) is none of ours.
+    struct sigaction action = {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&held, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &held, &before_);
 }
 

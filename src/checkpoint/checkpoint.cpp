@@ -7,7 +7,7 @@
 #include <system_error>
 #include <unordered_set>
 
-#include "base/mapped_file.h"
+#include "checkpoint/release_folder.h"
 #include "checkpoint/shard_index.h"
 #include "checkpoint/tensor_names.h"
 
@@ -48,13 +48,7 @@ void check_index(const ShardIndex& index, const std::vector<SafetensorsFile>& sh
 }  // namespace
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
-  std::error_code error;
-  if (folder.extension() == ".gguf" && fs::is_regular_file(folder, error))
-    fail(folder, "is a GGUF file, expected a folder of safetensors; use the original release, not its GGUF form");
-  if (!fs::is_directory(folder, error))
-    fail(folder, is_there(folder) ? "is a file, expected a release folder; name the folder that holds config.json"
-                                  : "does not exist, expected a release folder; check the path");
-
+  check_release_folder(folder);
   if (is_there(folder / kSingleFile)) {
     add_backbone_file(folder / kSingleFile);
   } else if (is_there(folder / kIndexFile)) {
@@ -77,7 +71,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
                              "\"model.language_model.layers.0...\"; re-export it in the release's layout",
                              entries_.size()));
 
-  read_release_quantization();
+  quantization_.read_folder(folder);
   if (!is_there(folder / kHeadFile))
     fail(folder / kHeadFile, "does not exist, expected the decision head; copy it from the original release");
   files_.emplace_back(folder / kHeadFile);
@@ -91,56 +85,12 @@ const Checkpoint::Entry* Checkpoint::find(std::string_view name) const {
 }
 
 const Json* Checkpoint::quantization(std::string_view module) const {
-  const auto found = quantization_.find(module);
-  if (found != quantization_.end()) return &found->second;
-  return release_quantization_.is_null() ? nullptr : &release_quantization_;
-}
-
-void Checkpoint::read_release_quantization() {
-  for (const char* name :
-       {"config.json", "quantization_config.json", "quantize_config.json", "int8_config.json", "convrot_config.json"}) {
-    if (!is_there(folder_ / name)) continue;
-    const std::string what = fmt::format("checkpoint: {}", (folder_ / name).string());
-    Json json = parse_json(read_text_file(folder_ / name), what, ErrorCode::kCheckpoint);
-    const Json* config = std::string_view(name) == "config.json" ? json.find("quantization_config") : &json;
-    const Json* method = config ? config->find("quant_method") : nullptr;
-    const bool is_convrot = config && dump_json(*config).find("convrot") != std::string::npos;
-    if (method && method->is_string() && method->as_string() == "compressed-tensors" && !is_convrot) {
-      release_quantization_ = *config;
-      return;
-    }
-    // Nothing else but ConvRot is described for a whole release in this way.
-    if (!config || !config->is_object() || !is_convrot) continue;
-    const bool has_flag =
-        config->find("convrot") || (config->find("params") && config->find("params")->find("convrot"));
-    Json::Object fields{{"convrot", true}};
-    if (const Json* group = config->find("convrot_groupsize")) fields.emplace_back("convrot_groupsize", *group);
-    release_quantization_ = has_flag ? *config : Json(std::move(fields));
-    if (Json::Object& all = release_quantization_.as_object(); has_flag)
-      std::erase_if(
-          all, [](const Json::Member& member) { return member.first == "format" || member.first == "quant_method"; });
-    return;
-  }
-}
-
-void Checkpoint::add_quantization(const SafetensorsFile& file) {
-  const Json* text = file.metadata().find("_quantization_metadata");
-  if (!text || !text->is_string()) return;
-  const std::string what = fmt::format("checkpoint: {}: _quantization_metadata", file.path().string());
-  const Json json = parse_json(text->as_string(), what, ErrorCode::kCheckpoint);
-  const Json* layers = json.find("layers");
-  if (!layers || !layers->is_object()) return;
-  // The dot makes it the name of a tensor, which is what prefixes are known of.
-  for (const auto& [module, config] : layers->as_object()) {
-    std::string name = canonical_name(module + '.');
-    name.pop_back();
-    quantization_.insert_or_assign(std::move(name), config);
-  }
+  return quantization_.find(module);
 }
 
 void Checkpoint::add_backbone_file(const fs::path& path) {
   const SafetensorsFile& file = files_.emplace_back(path);
-  add_quantization(file);
+  quantization_.add_header(file);
   for (const SafetensorsFile::Tensor& tensor : file.tensors()) {
     if (is_ignored(tensor.name)) {
       ignored_.push_back(tensor.name);

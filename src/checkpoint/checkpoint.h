@@ -1,13 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "checkpoint/quantization_config.h"
 #include "checkpoint/safetensors.h"
 
 namespace treble {
@@ -40,9 +39,7 @@ class Checkpoint {
   const std::vector<SafetensorsFile>& files() const { return files_; }
   /// nullptr if there is none of that name.
   const Entry* find(std::string_view name) const;
-  /// How a module is quantised by what stands outside of its tensors: in a file's header (`_quantization_metadata`), or
-  /// for all modules in config.json (`quantization_config` of ConvRot or compressed-tensors) or a JSON file beside it.
-  /// nullptr if nothing says.
+  /// How a module is quantised by what stands outside of its tensors; nullptr if nothing says (QuantizationConfig).
   /// @param module  its canonical name
   const Json* quantization(std::string_view module) const;
   /// Tensors that were left out because nothing reads them (`mtp.*`): stored names.
@@ -50,16 +47,13 @@ class Checkpoint {
 
  private:
   void add_backbone_file(const std::filesystem::path& path);
-  void add_quantization(const SafetensorsFile& file);
-  void read_release_quantization();
   void add(std::string name, const SafetensorsFile& file, const SafetensorsFile::Tensor& tensor);
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::size_t> index_;
-  std::map<std::string, Json, std::less<>> quantization_;  // by module
-  Json release_quantization_;                              // of modules that have none there; null if nothing says
+  QuantizationConfig quantization_;
   std::vector<std::string> ignored_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/mapped_file.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/release_folder.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shard_index.h"
 #include "checkpoint/storage_format.h"
@@ -50,10 +51,7 @@ std::string config_line(const fs::path& folder) {
 }  // namespace
 
 std::string dump_layout(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error))
-    throw Error(ErrorCode::kCheckpoint,
-                fmt::format("checkpoint: {} is no folder, expected a release folder; check the path", folder.string()));
+  check_release_folder(folder);
   std::string out = config_line(folder);
   std::list<SafetensorsFile> files;
   std::map<std::string, Module> modules;

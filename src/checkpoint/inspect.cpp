@@ -13,10 +13,15 @@
 
 #include "base/mapped_file.h"
 #include "checkpoint/expected_tensors.h"
+#include "checkpoint/quantization_config.h"
+#include "checkpoint/read_linear.h"
+#include "checkpoint/release_folder.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shard_index.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
+#include "tensor/element.h"
+#include "text/tokenizer.h"
 
 namespace treble {
 namespace {
@@ -78,6 +83,12 @@ struct StoredModule {
   StorageFormat format;
 };
 
+/// Tables and the output embedding are plain in every release that is read.
+bool may_be_quantized(std::string_view module) {
+  return module != "lm_head" && !module.ends_with("embed_tokens") && !module.ends_with("pos_embed") &&
+         !module.ends_with("type_embedding");
+}
+
 /// Int8 releases add calibrated biases to Linears of the text model, which has none of its own.
 bool is_correction(std::string_view module, std::string_view part, const StorageFormat& format) {
   return part == "bias" && format.is_quantized && module.starts_with("text.");
@@ -108,11 +119,13 @@ class Inspector {
     const std::optional<Json> config = read_config("config.json");
     const std::optional<Json> head_config = read_config("joint_head_config.json");
     read_weights();
+    attempt([&] { quantization_.read_folder(folder_); });
     for (auto& [name, module] : modules_) {
       module.format = recognise_format(module.parts);
-      if (!module.format.problem.empty()) problem(fmt::format("{} {}", quote_name(name), module.format.problem));
+      check_module(name, module);
     }
     check_tensors(config, head_config);
+    check_tokenizer(config);
     summarise_modules();
     if (config) out_.config = config_facts(*config);
     if (head_config && head_config->is_object()) out_.head_config = head_config->as_object();
@@ -219,6 +232,7 @@ class Inspector {
   void read_file(const std::string& file_name, std::string_view prefix) {
     attempt([&] {
       const SafetensorsFile& file = files_.emplace_back(folder_ / file_name);
+      quantization_.add_header(file);
       readable_.insert(file_name);
       for (const SafetensorsFile::Tensor& tensor : file.tensors()) {
         stored_in_.insert(file_name + '/' + tensor.name);
@@ -236,6 +250,28 @@ class Inspector {
           problem(fmt::format("checkpoint: {} holds {}, which is stored twice; keep one of them", file.path().string(),
                               quote_name(tensor.name)));
       }
+    });
+  }
+
+  /// What reading the module's weights would find wrong with its header.
+  void check_module(const std::string& name, const StoredModule& module) {
+    if (!module.format.problem.empty()) return problem(fmt::format("{} {}", quote_name(name), module.format.problem));
+    if (!module.format.is_quantized) return;
+    if (!may_be_quantized(name))
+      return problem(fmt::format("{} is stored as {}, expected plain weights: no Linear is read from it",
+                                 quote_name(name), module.format.name));
+    attempt([&] {
+      ModuleTensors tensors(quote_name(name), module.parts, ReadDepth::kLayout);
+      read_quantized_linear(module.format, quantization_.find(name), tensors);
+    });
+  }
+
+  void check_tokenizer(const std::optional<Json>& config) {
+    if (!has_file("tokenizer.json") || !has_file("tokenizer_config.json")) return;
+    attempt([&] {
+      const Tokenizer tokenizer(folder_);
+      const Json* text = config ? config->find("text_config") : nullptr;
+      if (text) check_vocabulary(tokenizer, folder_, config_size(*text, "vocab_size"));
     });
   }
 
@@ -283,6 +319,9 @@ class Inspector {
       if (stored.format.shape.empty()) return;  // its format's problem is listed already, or nothing to compare
       shape = stored.format.shape;
     } else if (part != stored.parts.end()) {
+      if (!is_floating(part->second.dtype()))
+        problem(
+            fmt::format("{} is {}, expected bf16, f16, f32 or f64", quote_name(tensor.name), part->second.describe()));
       for (int dim = 0; dim < part->second.rank(); ++dim) shape.push_back(part->second.size(dim));
     } else {
       return out_.missing_tensors.push_back(tensor.name);
@@ -366,7 +405,8 @@ class Inspector {
   const fs::path folder_;
   ReleaseSummary out_;
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, StoredModule> modules_;               // by canonical name
+  std::map<std::string, StoredModule> modules_;  // by canonical name
+  QuantizationConfig quantization_;
   std::vector<std::pair<std::string, std::string>> indexed_;  // tensor, shard: what the index says
   std::unordered_set<std::string> stored_in_;                 // "shard/tensor": what the files say
   std::set<std::string> readable_;
@@ -375,10 +415,7 @@ class Inspector {
 }  // namespace
 
 ReleaseSummary inspect_release(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored))
-    throw Error(ErrorCode::kCheckpoint,
-                fmt::format("checkpoint: {} is no folder, expected a release folder; check the path", folder.string()));
+  check_release_folder(folder);
   return Inspector(folder).run();
 }
 

@@ -70,7 +70,9 @@ std::vector<FileTensor> nf4_parts(const std::string& name, const std::string& sh
           zeros(name + ".weight.nested_absmax", "F32", {4}, 16),
           zeros(name + ".weight.nested_quant_map", "F32", {256}, 1024),
           text_tensor(name + ".weight.quant_state.bitsandbytes__nf4",
-                      R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": )" + shape + "}")};
+                      R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "nested_blocksize": 256, )"
+                      R"("nested_offset": 0.5, "shape": )" +
+                          shape + "}")};
 }
 
 std::vector<FileTensor> int8_parts(const std::string& name, const std::string& description) {
@@ -309,7 +311,7 @@ TEST_CASE("inspect: an nf4 module counts its unpacked parameters and is complete
   const ReleaseSummary::Module& row = module(summary, "text.layers.0.mlp.up_proj");
   CHECK(row.format == "nf4");
   CHECK(row.shape == std::vector<std::int64_t>{256, 256});
-  CHECK(row.bytes == 32768 + 1024 + 64 + 16 + 1024 + 80);
+  CHECK(row.bytes == 32768 + 1024 + 64 + 16 + 1024 + 127);
   CHECK(module(summary, "text.layers.{1..3}.mlp.up_proj").format == "bf16");
   CHECK(group(summary, "text mlp").formats.at("nf4") == 1);
   CHECK(group(summary, "text mlp").formats.at("bf16") == 11);
@@ -357,6 +359,85 @@ TEST_CASE("inspect: int8 codes without a scale, and scales without codes, are pr
   const ReleaseSummary summary = release.inspect();
   CHECK(has(summary.problems, "up_proj\" has int8 codes and no weight_scale"));
   CHECK(has(summary.problems, "gate_proj\" has parts of a quantised weight and no weight"));
+}
+
+TEST_CASE("inspect: what reading a quantised weight would find wrong with its header is a problem") {
+  const auto problems_of = [](const std::vector<FileTensor>& parts) {
+    const Release release;
+    release.edit([&](std::vector<FileTensor>& tensors) { replace_weight(tensors, kUpProj, parts); });
+    const ReleaseSummary summary = release.inspect();
+    CHECK_FALSE(summary.is_complete());
+    return summary.problems;
+  };
+  const std::string name = kUpProj;
+  const auto nf4 = nf4_parts(kUpProj, "[256, 256]", 32768);
+  for (const char* part : {"absmax", "quant_map", "nested_absmax", "nested_quant_map"}) {
+    const auto is_part = [&](const FileTensor& tensor) { return tensor.name == name + ".weight." + part; };
+    std::vector<FileTensor> without = nf4, misshapen = nf4, mistyped = nf4;
+    std::erase_if(without, is_part);
+    CHECK(has(problems_of(without), std::string("up_proj\" has no weight.") + part));
+    *std::ranges::find_if(misshapen, is_part) = zeros(name + ".weight." + part, "F32", {3}, 12);
+    CHECK(has(problems_of(misshapen), std::string("has a weight.") + part + " of [3] f32"));
+    FileTensor& integers = *std::ranges::find_if(mistyped, is_part);
+    integers.dtype = integers.dtype == "F32" ? "I32" : "I8";
+    CHECK(has(problems_of(mistyped), std::string("has a weight.") + part));
+  }
+  const auto int8 = int8_parts(kUpProj, R"({"convrot": true})");
+  auto both = nf4;
+  both.push_back(int8[1]);
+  CHECK(has(problems_of(both), "has a tensor weight_scale that its format does not know"));
+  CHECK(has(problems_of({int8[0], int8[1]}), "nothing that says whether they are rotated"));
+  CHECK(has(problems_of(int8_parts(kUpProj, "{}")), "does not say whether it is rotated"));
+  auto two_scales = int8;
+  two_scales.push_back(zeros(name + ".scales", "F32", {256}, 1024));
+  CHECK(has(problems_of(two_scales), "has both weight_scale and scales"));
+  auto scales = int8;
+  scales[1] = zeros(name + ".weight_scale", "F32", {255}, 1020);
+  CHECK(has(problems_of(scales), "has a weight_scale of [255] f32"));
+  scales[1] = zeros(name + ".weight_scale", "I32", {256}, 1024);
+  CHECK(has(problems_of(scales), "has a weight_scale of [256] i32"));
+  CHECK(has(problems_of({zeros(name + ".weight", "F8_E4M3", {256, 256}, 65536)}), "fp8 codes and no weight_scale"));
+  CHECK(has(problems_of({zeros(name + ".weight", "I16", {256, 256}, 131072)}), "is [256, 256] i16, expected bf16"));
+  CHECK(has(problems_of({zeros(name + ".weight_packed", "I32", {256, 32}, 32768)}), "is stored as int4-packed"));
+}
+
+TEST_CASE("inspect: a table that is quantised is a problem: no Linear is read from it") {
+  const Release release;
+  release.edit([](std::vector<FileTensor>& tensors) {
+    for (FileTensor& tensor : tensors) {
+      if (tensor.name != "model.language_model.embed_tokens.weight") continue;
+      tensor.dtype = "I8";
+      tensor.data.resize(tensor.data.size() / 2);
+    }
+    tensors.push_back(zeros("model.language_model.embed_tokens.weight_scale", "F32", {640}, 2560));
+  });
+  CHECK(has(release.inspect().problems, "\"text.embed_tokens\" is stored as int8, expected plain weights"));
+}
+
+TEST_CASE("inspect: INT8 weights that config.json describes are complete without a description of their own") {
+  const Release release;
+  release.edit([](std::vector<FileTensor>& tensors) {
+    const auto parts = int8_parts(kUpProj, "");
+    replace_weight(tensors, kUpProj, {parts[0], parts[1]});
+  });
+  std::string config = testing::read_file(release / "config.json");
+  config.insert(config.rfind('}'), R"(, "quantization_config": {"quant_method": "int8-convrot"})");
+  testing::write_file(release / "config.json", config);
+  CHECK(release.inspect().is_complete());
+}
+
+TEST_CASE("inspect: a tokenizer that cannot be read, or has more ids than the embedding rows, is a problem") {
+  const Release release;
+  std::string config = testing::read_file(release / "config.json");
+  for (const char* text : {"{bad", "{}", "[]"}) {
+    CAPTURE(text);
+    const Release broken;
+    testing::write_file(broken / "tokenizer.json", text);
+    CHECK(has(broken.inspect().problems, "tokenizer.json"));
+  }
+  config.replace(config.find("\"vocab_size\": 640"), 17, "\"vocab_size\": 500");
+  testing::write_file(release / "config.json", config);
+  CHECK(has(release.inspect().problems, "config.json's vocab_size is 500"));
 }
 
 TEST_CASE("storage_format: other formats are recognised by their parts") {

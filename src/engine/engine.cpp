@@ -1,11 +1,9 @@
 #include <treble/engine.h>
 
-#include <fmt/format.h>
-#include <treble/error.h>
-
 #include <chrono>
 #include <utility>
 
+#include "checkpoint/release_folder.h"
 #include "engine/backend.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
@@ -26,21 +24,8 @@ struct Engine::State {
 namespace {
 
 Tokenizer open_tokenizer(const std::filesystem::path& folder, const EngineOptions& options) {
-  if (!std::filesystem::is_directory(folder)) {
-    throw Error(ErrorCode::kCheckpoint,
-                fmt::format("checkpoint: \"{}\" is no folder; give the folder of a Clef release", folder.string()));
-  }
+  check_release_folder(folder);
   return Tokenizer(folder, options.pretokenizer);
-}
-
-/// Every id that the tokenizer may give needs its row of the embedding.
-void check_vocabulary(const std::filesystem::path& folder, const Tokenizer& tokenizer, const Model& model) {
-  const std::int64_t rows = model.config.text.vocab_size;
-  if (tokenizer.vocab_size() > rows) {
-    throw Error(ErrorCode::kCheckpoint,
-                fmt::format("checkpoint: {} has ids up to {}, config.json's vocab_size is {}; do they belong together?",
-                            (folder / "tokenizer.json").string(), tokenizer.vocab_size() - 1, rows));
-  }
 }
 
 EncodeOptions encode_options_of(const std::filesystem::path& folder, const EngineOptions& options) {
@@ -67,7 +52,7 @@ EncodedRecord encode_request(const std::filesystem::path& folder, const Request&
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
     : state_(new State{open_tokenizer(folder, options), encode_options_of(folder, options),
                        MediaReader(read_media_config(folder), options.media_limits), open_pipeline(folder, options)}) {
-  check_vocabulary(folder, state_->tokenizer, state_->pipeline.model());
+  check_vocabulary(state_->tokenizer, folder, state_->pipeline.model().config.text.vocab_size);
 }
 
 Engine::~Engine() = default;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "checkpoint/release_folder.h"
 #include "engine/backend.h"
 #include "eval/runs.h"
 #include "media/media_config.h"
@@ -51,21 +52,16 @@ EncodedRecord without_pixels(EncodedRecord record) {
   return record;
 }
 
-bool reads_media(const EvalOptions& options) {
+bool read_media(const EvalOptions& options) {
   std::vector<std::filesystem::path> folders = options.models;
   folders.push_back(options.reference);
-  return std::ranges::all_of(folders, [](const std::filesystem::path& folder) {
-    return !std::filesystem::is_directory(folder) ||
-           read_config(folder).vision.has_value();  // opening it will say more
-  });
+  return std::ranges::all_of(folders, has_vision_tower);
 }
 
 Encoded encode_all(const std::filesystem::path& folder, std::span<const LabelledRecord> records,
                    const EngineOptions& options) {
-  if (!std::filesystem::is_directory(folder))
-    throw Error(ErrorCode::kCheckpoint,
-                fmt::format("checkpoint: \"{}\" is no folder; give the folder of a Clef release", folder.string()));
   const Tokenizer tokenizer(folder, options.pretokenizer);
+  check_vocabulary(tokenizer, folder, read_config(folder).text.vocab_size);
   const EncodeOptions encode_options{.max_tokens = std::min(options.max_tokens, read_max_positions(folder)),
                                      .truncate_state = options.truncate_state};
   MediaReader media(read_media_config(folder), options.media_limits);
@@ -228,11 +224,13 @@ EvalReport run_eval(const EvalOptions& options, const EvalProgress& progress) {
   const auto report_step = [&](const std::string& step, std::size_t done, std::size_t total) {
     if (progress) progress(step, done, total);
   };
+  check_release_folder(options.reference);
+  for (const std::filesystem::path& model : options.models) check_release_folder(model);
   EvalReport report;
   report.device = describe_device(options.engine);
 
   // Everything that can be wrong with the files is found before weights are touched.
-  const RecordFiles files = read_records(options.records, reads_media(options));
+  const RecordFiles files = read_records(options.records, read_media(options));
   const std::span<const LabelledRecord> records(files.records);
   const std::vector<Grouping> groupings = find_groups(options, records);
   report_step("encoding", 0, records.size());

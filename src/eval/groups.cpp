@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <system_error>
 
 #include "base/mapped_file.h"
 
@@ -20,8 +21,9 @@ OptionGroups read_question(const std::string& id, const Json& json) {
   if (!json.is_object() || json.as_object().size() < 2)
     refuse(fmt::format(R"({} needs two or more groups, like {{"keep": ["ok"], "hide": ["spam"]}})", dump_json(id)));
   OptionGroups groups{.question_id = id, .groups = {}};
-  std::set<std::string> seen;
+  std::set<std::string> seen, names;
   for (const auto& [name, options] : json.as_object()) {
+    if (!names.insert(name).second) refuse(fmt::format("{} has the group {} twice", dump_json(id), dump_json(name)));
     auto& group = groups.groups.emplace_back(name, std::vector<std::string>());
     if (!options.is_array())
       refuse(fmt::format("{}.{} is {}, expected an array of options", id, name, options.type_name()));
@@ -42,12 +44,18 @@ OptionGroups read_question(const std::string& id, const Json& json) {
 std::vector<OptionGroups> groups_from_json(const Json& json) {
   if (!json.is_object()) refuse(fmt::format("the file holds {}, expected an object by question id", json.type_name()));
   std::vector<OptionGroups> all;
-  for (const auto& [id, groups] : json.as_object()) all.push_back(read_question(id, groups));
+  std::set<std::string> ids;
+  for (const auto& [id, groups] : json.as_object()) {
+    if (!ids.insert(id).second) refuse(fmt::format("the question {} is there twice; give all its groups once", id));
+    all.push_back(read_question(id, groups));
+  }
   return all;
 }
 
 std::vector<OptionGroups> read_groups(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path)) refuse(fmt::format("{} is no file; give a JSON file", path.string()));
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    refuse(fmt::format("{} {}; give a JSON file", path.string(), error ? error.message() : "is no file"));
   return groups_from_json(
       parse_json(read_text_file(path), fmt::format("groups: {}", path.string()), ErrorCode::kArgument));
 }

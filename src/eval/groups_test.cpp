@@ -72,5 +72,10 @@ TEST_CASE("groups: drift, flips and binary Brier scores of two decisions") {
   CHECK(report.flips[0].q[1] == 0.6);
 }
 
+TEST_CASE("groups: a question or a group that is there twice is an error") {
+  CHECK(contains(error_of(R"({"q": {"a": ["x"], "b": ["y"]}, "q": {"a": ["y"], "b": ["x"]}})"), "q is there twice"));
+  CHECK(contains(error_of(R"({"q": {"a": ["x"], "a": ["y"]}})"), R"("q" has the group "a" twice)"));
+}
+
 }  // namespace
 }  // namespace treble::eval

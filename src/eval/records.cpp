@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <system_error>
 
 namespace treble::eval {
 namespace {
@@ -56,6 +57,8 @@ void read_answers(const Json& answers, LabelledRecord& record) {
   for (const auto& [id, label] : answers.as_object()) {
     const auto question = std::ranges::find(questions, id, &Question::id);
     if (question == questions.end()) refuse(fmt::format("answers has {}, which is no question", dump_json(id)));
+    if (record.labels[static_cast<std::size_t>(question - questions.begin())])
+      refuse(fmt::format("answers has {} twice, expected one label", dump_json(id)));
     const std::optional<std::size_t> option = find_option(*question, label);
     if (!option)
       refuse(
@@ -103,13 +106,14 @@ RecordFiles read_records(std::span<const std::filesystem::path> files, bool with
   RecordFiles found;
   for (const std::filesystem::path& path : files) {
     std::ifstream file(path);
-    if (!file || std::filesystem::is_directory(path))
+    std::error_code ignored;
+    if (!file || std::filesystem::is_directory(path, ignored))
       throw Error(ErrorCode::kArgument, fmt::format("eval: {} cannot be read; give a .jsonl file", path.string()));
     std::string line;
     for (std::int64_t number = 1; std::getline(file, line); ++number) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       LabelledRecord record = parse_record(line, fmt::format("{} line {}", path.string(), number));
-      record.request.media_folder = path.parent_path();
+      record.request.media_folder = path.has_parent_path() ? path.parent_path() : ".";
       if (!with_media && has_media(record.request.videos)) {
         ++found.num_video_records;
       } else if (!with_media && has_media(record.request.images)) {

@@ -56,6 +56,7 @@ TEST_CASE("records: what is wrong with a line is said with its place") {
   CHECK(contains(error_of(record_with(R"({"urgency": -1})")), "expected a level from 0 to 2"));
   CHECK(contains(error_of(record_with(R"({"urgency": 1.0})")), "expected a level from 0 to 2"));
   CHECK(contains(error_of(record_with(R"({"size": 1})")), R"(answers has "size", which is no question)"));
+  CHECK(contains(error_of(record_with(R"({"late": true, "late": false})")), R"(answers has "late" twice)"));
   CHECK(contains(error_of(record_with("[]")), "answers is an array"));
   CHECK(contains(error_of(R"({"request": {"state": "s"}})"), "questions is missing"));
   CHECK(contains(error_of(R"({"set": 1, "request": {)" + std::string(kRequest) + "}}"), "set is a number"));

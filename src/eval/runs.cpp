@@ -62,7 +62,7 @@ class Runner {
           all.insert(all.end(), rows.begin(), rows.end());
         };
       }
-      const auto logits = reference_.pipeline->run(encoded_.subspan(r, 1), nullptr, observer);
+      const auto logits = compute(reference_, r, r + 1, observer);
       add_logits(reference_, results_.front(), r, logits);
     }
   }
@@ -80,8 +80,19 @@ class Runner {
         add_rows(result.stages[next++], expected.subspan(row * width(), rows.size()), rows);
       };
     }
-    const auto logits = run.pipeline->run(encoded_.subspan(begin, end - begin), nullptr, observer);
+    const auto logits = compute(run, begin, end, observer);
     add_logits(run, result, begin, logits);
+  }
+
+  /// One pass; an error says which records and which model it was.
+  std::vector<std::vector<std::vector<float>>> compute(const Run& run, std::size_t begin, std::size_t end,
+                                                       const HiddenObserver& observer) const {
+    try {
+      return run.pipeline->run(encoded_.subspan(begin, end - begin), nullptr, observer);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("{} (at {}, computed by {})", error.what(), records_[begin].place, run.name));
+    }
   }
 
   void add_rows(StageDrift& drift, std::span<const float> expected, std::span<const float> rows) const {

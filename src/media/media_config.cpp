@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/config_section.h"
 
@@ -66,7 +67,8 @@ void read_block(const ConfigSection& block, MediaProcessorConfig& config) {
 }
 
 std::optional<Json> read_if_there(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return std::nullopt;
   return read_config_file(path);
 }
 

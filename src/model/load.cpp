@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -8,13 +9,11 @@
 
 #include "base/mapped_file.h"
 #include "base/parallel.h"
+#include "checkpoint/read_linear.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
 #include "model/quantizing_source.h"
 #include "model/weights.h"
-#include "quant/read_fp8.h"
-#include "quant/read_int8.h"
-#include "quant/read_nf4.h"
 #include "quant/rotation_check.h"
 #include "tensor/element.h"
 
@@ -78,14 +77,22 @@ class CheckpointSource final : public WeightSource {
 
   bool has(const std::string& name) const override { return has_module(name); }
 
-  /// The joint head is read strictly: a tensor of its file that nothing asked for is an error, as are rows of a fused
-  /// projection.
-  void check_used_up() const {
+  /// A tensor that nothing asked for is an error, as are rows of a fused projection: a bias, a scale or an adapter left
+  /// out would answer plausibly and wrongly. What a configuration leaves out as a whole is left out here too: the
+  /// vision tower, and the copy of a tied output embedding.
+  void check_used_up(const ModelConfig& config) const {
     for (const auto& [name, rows] : unread_rows_)
       if (rows != 0) fail(name, fmt::format("has {} rows more than the projections that it is made of", rows));
-    for (const Checkpoint::Entry& entry : checkpoint_->entries())
-      if (entry.name.starts_with("head.") && !used_.contains(entry.name))
+    for (const Checkpoint::Entry& entry : checkpoint_->entries()) {
+      if (used_.contains(entry.name)) continue;
+      if (entry.name.starts_with("head."))
         fail(entry, "is not a tensor of the joint head; does joint_head_config.json belong to this file?");
+      if (entry.name.starts_with("visual.") && !config.vision) continue;
+      if (entry.name == "lm_head.weight" && config.tie_word_embeddings) continue;
+      fail(entry,
+           "is no tensor that config.json implies, nor one that the format of its module knows; it cannot be left out "
+           "safely: use the release's own files, or merge what was added to them");
+    }
   }
 
   std::vector<std::shared_ptr<const void>> storage() const {
@@ -154,49 +161,16 @@ class CheckpointSource final : public WeightSource {
     if (parts.empty()) return std::nullopt;
     const StorageFormat format = recognise_format(parts);
     if (!format.is_quantized) return std::nullopt;
+    for (const auto& [part, view] : parts) used_.insert(prefix + part);  // the reader refuses what it does not know
     ModuleTensors tensors(where, std::move(parts));
-    const LinearWeight linear = read_quantized(name, format, tensors);
+    const LinearWeight linear = read_quantized_linear(format, checkpoint_->quantization(name), tensors);
+    if (linear.format == WeightFormat::kInt8) check_rotation(linear, tensors);
     copies_.insert(copies_.end(), tensors.storage().begin(), tensors.storage().end());
     return linear;
   }
 
-  static bool is_compressed_tensors(const Json& config) {
-    const Json* method = config.find("quant_method");
-    return method && method->is_string() && method->as_string() == "compressed-tensors";
-  }
-
-  static LinearWeight read_compressed_tensors(const Json& config, ModuleTensors& tensors) {
-    const Json* transforms = config.find("transform_config");
-    if (transforms && transforms->is_object() && !transforms->as_object().empty())
-      tensors.fail(
-          "has weights that config.json says are transformed (transform_config), which this version does not undo; use "
-          "a release without");
-    return read_int_quantized(tensors);
-  }
-
-  LinearWeight read_quantized(const std::string& name, const StorageFormat& format, ModuleTensors& tensors) {
-    if (format.name == "nf4") return read_nf4(tensors);
-    if (format.name == "fp8" || format.name == "fp8-block") return read_fp8(tensors);
-    if (format.name == "int8" || format.name == "int8-convrot") {
-      const Json* config = checkpoint_->quantization(name);
-      if (config && !tensors.has("comfy_quant") && is_compressed_tensors(*config))
-        return read_compressed_tensors(*config, tensors);
-      const LinearWeight linear = read_int8(tensors, config);
-      check_rotation(linear, tensors);
-      return linear;
-    }
-    if (!format.problem.empty()) tensors.fail(format.problem);
-    tensors.fail(
-        fmt::format("is stored as {} ({}), which this version does not read; use a bf16, fp8, int8-convrot or nf4 "
-                    "release",
-                    format.name, format.reason));
-  }
-
-  /// A release that says the wrong thing of its rotation would answer plausibly and wrongly. Three Linears of different
-  /// widths are enough to tell: a writer rotates all of one width alike.
-  void check_rotation(const LinearWeight& linear, const ModuleTensors& tensors) {
-    constexpr std::size_t kMostWidths = 3;
-    if (checked_widths_.size() == kMostWidths || !checked_widths_.insert(linear.in_features()).second) return;
+  /// A Linear that says the wrong thing of its rotation would answer plausibly and wrongly.
+  static void check_rotation(const LinearWeight& linear, const ModuleTensors& tensors) {
     const std::int64_t claimed = linear.int8.rotation_group, likely = likely_rotation_group(linear);
     const auto text = [](std::int64_t group) {
       return group == 1 ? std::string("not rotated") : fmt::format("rotated in groups of {}", group);
@@ -245,12 +219,18 @@ class CheckpointSource final : public WeightSource {
   std::map<std::string_view, const Checkpoint::Entry*> by_name_;
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
-  std::unordered_set<std::int64_t> checked_widths_;
   std::map<std::string, std::optional<LinearWeight>> fused_;
   std::map<std::string, std::int64_t> unread_rows_;  // of fused projections
 };
 
 }  // namespace
+
+bool has_vision_tower(const std::filesystem::path& folder) {
+  if (!read_config(folder).vision) return false;
+  const Checkpoint checkpoint(folder);
+  return std::ranges::any_of(checkpoint.entries(),
+                             [](const Checkpoint::Entry& entry) { return entry.name.starts_with("visual."); });
+}
 
 Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion) {
   const ModelConfig config = read_config(folder);
@@ -258,7 +238,7 @@ Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion
   QuantizingSource quantizing(source, conversion);
   WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
   Model model = build_model(config, chosen, ops);
-  source.check_used_up();
+  source.check_used_up(config);
   model.storage = source.storage();
   model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
   return model;

@@ -210,6 +210,56 @@ TEST_CASE("load_model: a tensor that the joint head does not know is refused") {
   CHECK(contains(error, "extra.weight"));
 }
 
+constexpr const char* kGateProj = "model.language_model.layers.0.mlp.gate_proj";
+
+TEST_CASE("load_model: what lies beside a plain weight and is not read is refused, whatever it is") {
+  const FileTensor leftovers[] = {
+      zeros(".bias", "BF16", {256}, 512),          zeros(".weight_scale", "F32", {256, 1}, 1024),
+      zeros(".comfy_quant", "U8", {2}, 2),         zeros(".weight.absmax", "U8", {1024}, 1024),
+      zeros(".weight.quant_map", "F32", {16}, 64), zeros(".lora_A.weight", "BF16", {8, 256}, 4096)};
+  for (const FileTensor& leftover : leftovers) {
+    CAPTURE(leftover.name);
+    const std::string error = load_error("model.safetensors", [&](auto& tensors) {
+      tensors.push_back(leftover);
+      tensors.back().name = kGateProj + leftover.name;
+    });
+    CHECK(contains(error, "model.safetensors"));
+    CHECK(contains(error, kGateProj + leftover.name));
+    CHECK(contains(error, "cannot be left out safely"));
+  }
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        FileTensor& weight = find(tensors, std::string(kGateProj) + ".weight");
+        weight.dtype = "BF16";
+        weight.data.resize(2 * weight.data.size());
+      },
+      "micro-int8");
+  CHECK(contains(error, std::string(kGateProj) + "."));
+  CHECK(contains(error, "cannot be left out safely"));
+}
+
+TEST_CASE("load_model: a layer beyond those of config.json is refused, and so is a tensor of no known name") {
+  for (const char* name : {"model.language_model.layers.4.input_layernorm.weight", "score.weight"}) {
+    const std::string error =
+        load_error("model.safetensors", [&](auto& tensors) { tensors.push_back(zeros(name, "BF16", {256}, 512)); });
+    CHECK(contains(error, name));
+  }
+}
+
+TEST_CASE("load_model: every Linear is held against its claim of how it is rotated") {
+  const std::string error = load_error(
+      "model.safetensors",
+      [](auto& tensors) {
+        std::string& codes = find(tensors, "model.language_model.layers.2.mlp.up_proj.weight").data;
+        for (std::size_t i = 0; i < codes.size(); ++i)
+          codes[i] = static_cast<char>(i % 31 == 0 ? 100 : static_cast<int>(i * 7 % 5) - 2);
+      },
+      "micro-int8");
+  CHECK(contains(error, "text.layers.2.mlp.up_proj"));
+  CHECK(contains(error, "look not rotated"));
+}
+
 TEST_CASE("load_model: a scale that is not a number is refused") {
   for (const char* name : {"prior_logit_scale", "joint_logit_scale", "residual_gate"}) {
     const std::string error = load_error("joint_head.safetensors", [&](auto& tensors) {

@@ -138,12 +138,16 @@ class WeightSource {
 /// Collects a whole model from a source and lets the backend place it.
 Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops);
 
+/// Whether a release reads images and videos: it has a vision_config and the tensors of the tower.
+/// @throws Error kCheckpoint
+bool has_vision_tower(const std::filesystem::path& folder);
+
 /// The weights of a release folder, used where the files are mapped. How a Linear is stored is decided for each by its
 /// tensors alone (storage_format.h). Other tensors stored in another floating type than bf16
 /// (A_log and the gated norm of some releases) are rounded to bf16, nearest even, as the reference does at load.
 /// @param conversion  quantises the plain Linears on the way, one at a time
-/// @throws Error kCheckpoint: a tensor is missing, unknown to the joint head, misshapen or of a type that is not
-/// implemented; kArgument: a conversion, and the release is quantised already
+/// @throws Error kCheckpoint: a tensor is missing, misshapen, of a type that is not implemented, or one that nothing
+/// reads; kArgument: a conversion, and the release is quantised already
 Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion = WeightConversion::kNone);
 
 }  // namespace treble

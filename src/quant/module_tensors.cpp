@@ -53,6 +53,7 @@ Json ModuleTensors::json(std::string_view name, const TensorView& bytes) const {
 TensorView ModuleTensors::floats(std::string_view name, const TensorView& tensor, std::int64_t count) {
   if (!is_floating(tensor.dtype()) || tensor.num_elements() != count)
     fail(fmt::format("has a {} of {}, expected {} floating numbers", name, tensor.describe(), count));
+  if (!reads_values()) return {};
   for (std::int64_t i = 0; i < count; ++i)
     if (!std::isfinite(element(tensor, i)))
       fail(fmt::format("has {} in its {} at {}; the file is damaged", element(tensor, i), name, i));
@@ -62,9 +63,19 @@ TensorView ModuleTensors::floats(std::string_view name, const TensorView& tensor
   return copy;
 }
 
+TensorView ModuleTensors::positive_floats(std::string_view name, const TensorView& tensor, std::int64_t count) {
+  const TensorView values = floats(name, tensor, count);
+  if (!reads_values()) return values;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (!(values.as<float>()[i] > 0))
+      fail(fmt::format("has {} in its {} at {}; a scale is above 0", values.as<float>()[i], name, i));
+  return values;
+}
+
 TensorView ModuleTensors::bias(std::string_view name, const TensorView& tensor, std::int64_t count) {
   if (!tensor) return {};
   const TensorView values = floats(name, tensor, count);
+  if (!reads_values()) return {};
   if (tensor.dtype() == DType::kBF16 && is_aligned(tensor)) return tensor.reshape({count});
   const TensorView rounded = allocate(DType::kBF16, {count});
   for (std::int64_t i = 0; i < count; ++i) rounded.as<bfloat16>()[i] = to_bfloat16(values.as<float>()[i]);

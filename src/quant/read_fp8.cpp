@@ -53,10 +53,7 @@ Scales read_scales(ModuleTensors& tensors, std::int64_t out_features, std::int64
     tensors.fail(fmt::format("has a weight_scale of {}, expected one, one for each of {} rows, or [{}, {}]",
                              stored.describe(), out_features, block_rows, per_row));
   }
-  out.values = tensors.floats("weight_scale", stored, count);
-  for (std::int64_t i = 0; i < count; ++i)
-    if (!(out.values.as<float>()[i] > 0))
-      tensors.fail(fmt::format("has {} in its weight_scale at {}; a scale is above 0", out.values.as<float>()[i], i));
+  out.values = tensors.positive_floats("weight_scale", stored, count);
   return out;
 }
 
@@ -70,6 +67,13 @@ LinearWeight read_fp8(ModuleTensors& tensors) {
   const Scales scales = read_scales(tensors, out_features, in_features);
 
   LinearWeight linear;
+  linear.bias = tensors.bias("bias", tensors.take_if("bias"), out_features);
+  tensors.take_one_of({"input_scale", "scale_input"});
+  tensors.check_all_taken();
+  if (!tensors.reads_values()) {
+    linear.weight = TensorView(nullptr, DType::kBF16, {out_features, in_features});
+    return linear;
+  }
   linear.weight = tensors.allocate(DType::kBF16, {out_features, in_features});
   const std::array<float, 256> values = code_values();
   std::atomic<bool> has_nan = false;
@@ -85,9 +89,6 @@ LinearWeight read_fp8(ModuleTensors& tensors) {
     }
   });
   if (has_nan) tensors.fail("has a weight that is not a number; the file is damaged");
-  linear.bias = tensors.bias("bias", tensors.take_if("bias"), out_features);
-  tensors.take_one_of({"input_scale", "scale_input"});
-  tensors.check_all_taken();
   return linear;
 }
 

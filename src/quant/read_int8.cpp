@@ -25,6 +25,29 @@ bool flag(const ModuleTensors& tensors, const Json& config, std::string_view key
   return value->as_bool();
 }
 
+/// Members of a description: what decides how codes are read, and what writers add for people. Any other may change
+/// what codes mean ("zero_point"), and a description without the first two says nothing of a rotation.
+void check_members(const ModuleTensors& tensors, const Json& config) {
+  constexpr std::string_view kMembers[] = {
+      "format", "convrot", "convrot_groupsize", "transposed", "full_precision_matrix_mult",
+      "params", "per_row", "orig_dtype",        "num_experts"};
+  const Json* params = config.find("params");
+  for (const Json* object : {&config, params}) {
+    if (!object) continue;
+    if (!object->is_object())
+      tensors.fail(fmt::format("has a description that is {}, expected an object", object->type_name()));
+    for (const auto& [key, value] : object->as_object())
+      if (std::ranges::find(kMembers, key) == std::end(kMembers))
+        tensors.fail(fmt::format(
+            "has a description with a member {}, which this version does not know; it cannot be left out safely",
+            dump_json(Json(key.substr(0, 60)))));
+  }
+  if (!field(config, "format") && !field(config, "convrot"))
+    tensors.fail(
+        R"(has a description that does not say whether it is rotated, expected "convrot": true or false; ask its )"
+        "publisher");
+}
+
 /// 1 if the weight is not rotated.
 std::int64_t read_rotation_group(const ModuleTensors& tensors, const Json& config, std::int64_t in_features) {
   const Json* format = field(config, "format");
@@ -62,6 +85,7 @@ TensorView in_order(ModuleTensors& tensors, std::string_view name, const TensorV
         fmt::format("has a {} of {} and a weight of [rows, 2, in_features], which does not say whose rows "
                     "come first; store it as [rows, 2]",
                     name, stored.describe()));
+  if (!tensors.reads_values()) return values;
   const std::int64_t num_rows = values.num_elements() / 2;
   const TensorView out = tensors.allocate(DType::kF32, {2 * num_rows});
   for (std::int64_t i = 0; i < 2 * num_rows; ++i) out.as<float>()[i % 2 * num_rows + i / 2] = values.as<float>()[i];
@@ -74,11 +98,9 @@ TensorView read_row_scale(ModuleTensors& tensors, std::int64_t out_features, Row
       tensors.take_one_of({"weight_scale", "scale_weight", "weight_scales", "scale", "scales", "w_scale", "qscale"});
   if (!stored) tensors.fail("has int8 codes and no weight_scale; is the download complete?");
   const bool is_single = stored.num_elements() == 1;
-  const TensorView values = tensors.floats("weight_scale", stored, is_single ? 1 : out_features);
-  for (std::int64_t i = 0; i < values.num_elements(); ++i)
-    if (!(values.as<float>()[i] > 0))
-      tensors.fail(fmt::format("has {} in its weight_scale at {}; a scale is above 0", values.as<float>()[i], i));
+  const TensorView values = tensors.positive_floats("weight_scale", stored, is_single ? 1 : out_features);
   if (!is_single || out_features == 1) return in_order(tensors, "weight_scale", stored, values, order);
+  if (!tensors.reads_values()) return values;
   const TensorView all = tensors.allocate(DType::kF32, {out_features});
   std::fill_n(all.as<float>(), out_features, values.as<float>()[0]);
   return all;
@@ -99,6 +121,7 @@ TensorView read_bias(ModuleTensors& tensors, std::int64_t out_features, RowOrder
     const TensorView stored = tensors.take_if(name);
     if (!stored) continue;
     const TensorView values = in_order(tensors, name, stored, tensors.floats(name, stored, out_features), order);
+    if (!tensors.reads_values()) continue;
     if (bias && !are_zero(bias) && !are_zero(values) && !are_equal(bias, values))
       tensors.fail(fmt::format("has a bias and a {} that differ; keep one of them", name));
     if (!bias || are_zero(bias)) bias = values;
@@ -122,6 +145,7 @@ TensorView transposed(ModuleTensors& tensors, const TensorView& codes) {
         fmt::format("has a weight of {} that its description calls transposed, which cannot be checked where "
                     "both sizes are equal; store it as [out_features, in_features]",
                     codes.describe()));
+  if (!tensors.reads_values()) return TensorView(nullptr, DType::kI8, {out_features, in_features});
   const TensorView out = tensors.allocate(DType::kI8, {out_features, in_features});
   constexpr std::int64_t kRowsPerTask = 64;
   parallel_ranges(out_features, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
@@ -138,6 +162,7 @@ TensorView unpaired(ModuleTensors& tensors, const TensorView& codes) {
     tensors.fail(fmt::format("has a weight of {}, expected [out_features, in_features] or [rows, 2, in_features] i8",
                              codes.describe()));
   const std::int64_t num_rows = codes.size(0), in_features = codes.size(2);
+  if (!tensors.reads_values()) return TensorView(nullptr, DType::kI8, {2 * num_rows, in_features});
   const TensorView out = tensors.allocate(DType::kI8, {2 * num_rows, in_features});
   for (std::int64_t row = 0; row < num_rows; ++row)
     for (std::int64_t part = 0; part < 2; ++part)
@@ -156,6 +181,7 @@ LinearWeight read_int8(ModuleTensors& tensors, const Json* config) {
   if (!description && !config)
     tensors.fail("has int8 codes and nothing that says whether they are rotated; expected comfy_quant");
   const Json fields = description ? tensors.json("comfy_quant", description) : *config;
+  check_members(tensors, fields);
 
   const RowOrder order = codes.rank() == 3 ? RowOrder::kPaired : RowOrder::kPlain;
   const bool is_transposed = flag(tensors, fields, "transposed");
@@ -170,7 +196,7 @@ LinearWeight read_int8(ModuleTensors& tensors, const Json* config) {
   linear.int8.row_scale = read_row_scale(tensors, out_features, order);
   linear.bias = read_bias(tensors, out_features, order);
   if (const TensorView factor = tensors.take_if("pre_quant_scale"))
-    linear.int8.input_factor = tensors.floats("pre_quant_scale", factor, in_features);
+    linear.int8.input_factor = tensors.positive_floats("pre_quant_scale", factor, in_features);
   tensors.take_one_of({"input_scale", "scale_input"});  // inputs get a scale of their own, a row each
   tensors.check_all_taken();
   return linear;
@@ -184,11 +210,19 @@ LinearWeight read_int_quantized(ModuleTensors& tensors) {
   const TensorView row_scale = read_row_scale(tensors, out_features, RowOrder::kPlain);
   if (const TensorView zero = tensors.take_if("weight_zero_point")) {
     const auto* bytes = static_cast<const std::uint8_t*>(zero.data());
-    if (std::any_of(bytes, bytes + zero.num_bytes(), [](std::uint8_t byte) { return byte != 0; }))
+    if (tensors.reads_values() &&
+        std::any_of(bytes, bytes + zero.num_bytes(), [](std::uint8_t byte) { return byte != 0; }))
       tensors.fail("has a weight_zero_point that is not 0; only symmetric codes are read");
   }
 
   LinearWeight linear;
+  linear.bias = tensors.bias("bias", tensors.take_if("bias"), out_features);
+  for (const char* name : {"input_scale", "input_zero_point"}) tensors.take_if(name);
+  tensors.check_all_taken();
+  if (!tensors.reads_values()) {
+    linear.weight = TensorView(nullptr, DType::kBF16, {out_features, in_features});
+    return linear;
+  }
   linear.weight = tensors.allocate(DType::kBF16, {out_features, in_features});
   constexpr std::int64_t kRowsPerTask = 16;
   parallel_ranges(out_features, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
@@ -197,9 +231,6 @@ LinearWeight read_int_quantized(ModuleTensors& tensors) {
         linear.weight.as<bfloat16>()[i] =
             to_bfloat16(static_cast<float>(codes.as<std::int8_t>()[i]) * row_scale.as<float>()[o]);
   });
-  linear.bias = tensors.bias("bias", tensors.take_if("bias"), out_features);
-  for (const char* name : {"input_scale", "input_zero_point"}) tensors.take_if(name);
-  tensors.check_all_taken();
   return linear;
 }
 

@@ -125,6 +125,48 @@ TEST_CASE("read_int8: without convrot inputs are not rotated, without a size gro
   CHECK(read(usual).int8.rotation_group == 256);
 }
 
+TEST_CASE("read_int8: a description that says nothing of a rotation, or something unknown, is refused") {
+  for (const char* text : {"{}", R"({"params": {}})", R"({"convrot_groupsize": 16})"}) {
+    Module module = rotated();
+    module.put("comfy_quant", DType::kU8, text);
+    CHECK(contains(error_of(module), "does not say whether it is rotated"));
+  }
+  for (const char* text :
+       {R"({"convrot": false, "zero_point": 3})", R"({"params": {"convrot": false, "zero_point": 3}})"}) {
+    Module module = rotated();
+    module.put("comfy_quant", DType::kU8, text);
+    CHECK(contains(error_of(module), "\"zero_point\""));
+  }
+  Module module = rotated();
+  module.put("comfy_quant", DType::kU8,
+             R"({"format": "int8_tensorwise", "per_row": true, "orig_dtype": "torch.bfloat16", "num_experts": 1})");
+  CHECK(read(module).int8.rotation_group == 1);
+}
+
+TEST_CASE("read_int8: factors of the inputs that are 0, negative or not finite are refused") {
+  for (const float factor : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    Module module = rotated();
+    std::vector<float> factors(32, 1.0f);
+    factors[7] = factor;
+    module.put_floats("pre_quant_scale", factors);
+    CHECK(contains(error_of(module), "pre_quant_scale at 7"));
+  }
+}
+
+TEST_CASE("read_int8: at the depth of the layout, values are not looked at, and shapes are checked all the same") {
+  Module module = rotated();
+  module.put_floats("weight_scale", {0, 0, 0});
+  const auto read_layout = [&] {
+    ModuleTensors tensors = module.tensors(ReadDepth::kLayout);
+    const LinearWeight linear = read_int8(tensors, nullptr);
+    CHECK(linear.out_features() == 3);
+    CHECK(linear.int8.rotation_group == 16);
+  };
+  CHECK(testing::error_of(read_layout) == "no error");
+  module.put_floats("bias", {1, 2});
+  CHECK(contains(testing::error_of(read_layout), "bias of [2] f32"));
+}
+
 TEST_CASE("read_int8: a group that is no power of four or does not divide the inputs is refused") {
   for (const char* group : {"0", "-4", "8", "32", "64", "1.5", "\"16\""}) {
     Module module = rotated();

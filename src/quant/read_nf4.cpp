@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/parallel.h"
+
 namespace treble {
 namespace {
 
@@ -108,7 +110,56 @@ void read_nested(ModuleTensors& tensors, const State& state, std::int64_t num_bl
   nf4.nested_values = tensors.floats("weight.nested_quant_map", tensors.take("weight.nested_quant_map"), 256);
   nf4.nested_absmax = tensors.floats("weight.nested_absmax", tensors.take("weight.nested_absmax"),
                                      num_blocks_of(num_blocks, nf4.nested_block_size));
+}
+
+/// That a map of scales is one: values from -1 to 1 in ascending order.
+void check_nested_values(const ModuleTensors& tensors, const float* values) {
+  for (int code = 0; code < 256; ++code) {
+    const bool is_in_order = code == 0 || values[code - 1] <= values[code];
+    if (std::abs(values[code]) > 1 || !is_in_order)
+      tensors.fail(
+          fmt::format("has {} in its weight.nested_quant_map at {}, expected values from -1 to 1 in ascending order",
+                      values[code], code));
+  }
+}
+
+/// A scale is not negative before it is quantised, so afterwards it is below 0 by no more than the rounding to the
+/// map's nearest value, for which a whole gap between two values is enough. More is the mean or the map of other
+/// scales.
+void check_nested_scales(const ModuleTensors& tensors, const Nf4& nf4) {
+  const float* values = nf4.nested_values.as<float>();
+  float widest_gap = 0;
+  for (int code = 1; code < 256; ++code) widest_gap = std::max(widest_gap, values[code] - values[code - 1]);
+  const std::int64_t num_blocks = nf4.absmax.num_elements();
+  const auto* codes = nf4.absmax.as<std::uint8_t>();
+  constexpr std::int64_t kNestedBlocksPerTask = 256;
+  parallel_ranges(nf4.nested_absmax.num_elements(), kNestedBlocksPerTask, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t nested_block = first; nested_block < last; ++nested_block) {
+      const std::int64_t begin = nested_block * nf4.nested_block_size;
+      const std::int64_t end = std::min(num_blocks, begin + nf4.nested_block_size);
+      std::uint8_t least = 255;  // the map ascends: the least code is the least scale
+      for (std::int64_t block = begin; block < end; ++block) least = std::min(least, codes[block]);
+      const float nested_absmax = nf4.nested_absmax.as<float>()[nested_block];
+      const float scale = values[least] * nested_absmax + nf4.nested_offset;
+      if (scale < -widest_gap * nested_absmax)
+        tensors.fail(
+            fmt::format("has a scale of {} among its blocks {} to {}: nested_offset {} does not belong to its "
+                        "weight.absmax; the file is damaged",
+                        scale, begin, end - 1, nf4.nested_offset));
+    }
+  });
+}
+
+void check_values(const ModuleTensors& tensors, const Nf4& nf4) {
+  for (int code = 0; code < 16; ++code)
+    if (const float value = nf4.code_values.as<float>()[code];
+        std::abs(value - kNf4Values[static_cast<std::size_t>(code)]) > 1e-6f)
+      tensors.fail(fmt::format("has {} in its weight.quant_map at {}, NF4 has {}", value, code,
+                               kNf4Values[static_cast<std::size_t>(code)]));
+  if (!nf4.nested_values) return check_not_negative(tensors, "weight.absmax", nf4.absmax);
   check_not_negative(tensors, "weight.nested_absmax", nf4.nested_absmax);
+  check_nested_values(tensors, nf4.nested_values.as<float>());
+  check_nested_scales(tensors, nf4);
 }
 
 }  // namespace
@@ -126,22 +177,16 @@ LinearWeight read_nf4(ModuleTensors& tensors) {
   linear.weight = read_codes(tensors, nf4);
 
   nf4.code_values = tensors.floats("weight.quant_map", tensors.take("weight.quant_map"), 16);
-  for (int code = 0; code < 16; ++code)
-    if (const float value = nf4.code_values.as<float>()[code];
-        std::abs(value - kNf4Values[static_cast<std::size_t>(code)]) > 1e-6f)
-      tensors.fail(fmt::format("has {} in its weight.quant_map at {}, NF4 has {}", value, code,
-                               kNf4Values[static_cast<std::size_t>(code)]));
-
   const std::int64_t num_blocks = num_blocks_of(nf4.out_features * nf4.in_features, nf4.block_size);
   nf4.absmax = tensors.take("weight.absmax");
   if (state.has("nested_blocksize")) {
     read_nested(tensors, state, num_blocks, nf4);
   } else {
     nf4.absmax = tensors.floats("weight.absmax", nf4.absmax, num_blocks);
-    check_not_negative(tensors, "weight.absmax", nf4.absmax);
   }
   linear.bias = tensors.bias("bias", tensors.take_if("bias"), nf4.out_features);
   tensors.check_all_taken();
+  if (tensors.reads_values()) check_values(tensors, nf4);
   return linear;
 }
 

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -162,6 +164,44 @@ TEST_CASE("read_nf4: scales that are negative or not finite are refused") {
     module.put_floats(name, std::vector<float>(std::string_view(name) == "weight.nested_absmax" ? 1 : 256, kNan));
     CHECK(contains(error_of(module), name));
   }
+}
+
+TEST_CASE("read_nf4: double quantisation whose scales would be negative is refused") {
+  Module offset = nested();
+  const std::string state = offset.bytes.at(std::string(kState));
+  const auto with_offset = [&](const char* number) {
+    std::string changed = state;
+    changed.replace(changed.find("0.25"), 4, number);
+    return changed;
+  };
+  offset.put(kState, DType::kU8, with_offset("-5.0"));
+  CHECK(contains(error_of(offset), "nested_offset -5 does not belong to its weight.absmax"));
+  // The rounding of an 8-bit scale may take a small one below 0: the map has steps of 1 / 255 times 3.
+  offset.put(kState, DType::kU8, with_offset("-0.01"));
+  CHECK(error_of(offset) == "no error");
+}
+
+TEST_CASE("read_nf4: a map of scales with a value outside of -1 to 1, or out of order, is refused") {
+  for (const float value : {5.0f, -1.5f, 0.9f}) {
+    Module module = nested();
+    std::memcpy(module.bytes.at("weight.nested_quant_map").data() + 4 * 3, &value, 4);
+    CHECK(contains(error_of(module), "weight.nested_quant_map at "));
+  }
+}
+
+TEST_CASE("read_nf4: at the depth of the layout, values are not looked at, and shapes are checked all the same") {
+  Module module = nested();
+  for (const char* name : {"weight.quant_map", "weight.nested_absmax"})
+    std::fill(module.bytes.at(name).begin(), module.bytes.at(name).end(), '\xff');  // NaN
+  const auto read_layout = [&] {
+    ModuleTensors tensors = module.tensors(ReadDepth::kLayout);
+    const LinearWeight linear = read_nf4(tensors);
+    CHECK(linear.out_features() == 6);
+    CHECK(linear.in_features() == 20);
+  };
+  CHECK(testing::error_of(read_layout) == "no error");
+  module.put_floats("weight.nested_absmax", {1, 2});
+  CHECK(contains(testing::error_of(read_layout), "weight.nested_absmax of [2] f32"));
 }
 
 TEST_CASE("read_nf4: values of codes that are not NF4's are refused") {

@@ -111,5 +111,17 @@ TEST_CASE("rotation check: a weight that looks the same in every rotation is wha
   }
 }
 
+TEST_CASE("rotation check: a weight of lighter tails than rotated ones have is what it claims to be") {
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> uniform(-127, 127);
+  std::vector<std::int8_t> codes(32 * 1024);
+  for (std::int8_t& code : codes) code = static_cast<std::int8_t>(uniform(random));
+  LinearWeight linear;
+  linear.format = WeightFormat::kInt8;
+  linear.weight = TensorView(codes.data(), DType::kI8, {32, 1024});
+  linear.int8.rotation_group = 1;
+  CHECK(likely_rotation_group(linear) == 1);
+}
+
 }  // namespace
 }  // namespace treble

@@ -50,12 +50,13 @@ bool may_be_replaced(const fs::path& path) {
 }  // namespace
 
 OutputFolder::OutputFolder(const fs::path& path, bool is_replaced) {
-  path_ = fs::absolute(path).lexically_normal();
+  std::error_code error;
+  path_ = fs::absolute(path, error).lexically_normal();
+  if (error) refuse(path, fmt::format("cannot be written: {}; name another folder", error.message()));
   if (!path_.has_filename()) path_ = path_.parent_path();  // it ended in a slash
   partial_ = path_;
   partial_ += ".partial";
 
-  std::error_code error;
   if (!fs::is_directory(path_.parent_path(), error))
     refuse(path_.parent_path(), "is no folder; create it before a release is written there");
   if (is_there(path_) && !is_replaced) refuse(path_, "is there already; name another folder or give --force");
@@ -73,8 +74,9 @@ OutputFolder::OutputFolder(const fs::path& path, bool is_replaced) {
     refuse(partial_, "is being written by another run; wait for it or stop it");
   }
   // What a run that was killed has left.
-  for (const fs::directory_entry& left : fs::directory_iterator(partial_, error))
-    if (left.path().filename() != kMarker) fs::remove_all(left.path(), error);
+  std::error_code ignored;
+  for (fs::directory_iterator left(partial_, error), end; !error && left != end; left.increment(error))
+    if (left->path().filename() != kMarker) fs::remove_all(left->path(), ignored);
 }
 
 OutputFolder::~OutputFolder() {

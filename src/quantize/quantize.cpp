@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 #include <treble/error.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/mapped_file.h"
+#include "checkpoint/inspect.h"
+#include "checkpoint/release_folder.h"
 #include "checkpoint/shard_index.h"
 #include "checkpoint/tensor_names.h"
 #include "quant/encode_int8.h"
@@ -34,7 +39,13 @@ void write_text(const fs::path& path, const std::string& text) {
 
 /// A release that is read must not lie where the new one is written, nor the other way round.
 void check_apart(const fs::path& release, const fs::path& out) {
-  const fs::path from = fs::weakly_canonical(release), to = fs::weakly_canonical(out);
+  std::error_code error;
+  const fs::path from = fs::weakly_canonical(release, error);
+  if (error) throw Error(ErrorCode::kCheckpoint, fmt::format("quantize: {}: {}", release.string(), error.message()));
+  const fs::path to = fs::weakly_canonical(out, error);
+  if (error)
+    throw Error(ErrorCode::kArgument,
+                fmt::format("quantize: {} cannot be written: {}; name another folder", out.string(), error.message()));
   const auto is_inside = [](const fs::path& inner, const fs::path& outer) {
     return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
   };
@@ -188,15 +199,99 @@ std::string with_bitsandbytes_config(const fs::path& config_file, const std::vec
   return dump_json_pretty(config) + "\n";
 }
 
-/// Copies all but the weights.
-void copy_other_files(const Checkpoint& checkpoint, const fs::path& to, const std::set<std::string>& left_out) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoint.folder())) {
-    const std::string name = entry.path().filename().string();
-    if (left_out.contains(name) || (entry.is_directory() && name.starts_with('.'))) continue;
-    std::error_code error;
-    fs::copy(entry.path(), to / name, fs::copy_options::recursive, error);  // what a link names, not the link
-    if (error) fail_on_disk(to / name, error.message());
+/// Files and folders that are copied as they are, every folder before what it holds; paths count from the release.
+class OtherFiles {
+ public:
+  /// Looks at everything before anything is written. @throws Error kCheckpoint naming what cannot be copied
+  OtherFiles(const fs::path& release, const std::set<std::string>& left_out) : release_(release) {
+    for (const fs::path& path : list(release)) {
+      const std::string name = path.filename().string();
+      std::error_code ignored;
+      if (!left_out.contains(name) && !(name.starts_with('.') && fs::is_directory(path, ignored))) add(path);
+    }
   }
+
+  /// @throws Error kDevice
+  void copy_to(const fs::path& folder) const {
+    for (const auto& [path, is_folder] : paths_) {
+      std::error_code error;
+      const fs::path copy = folder / path;
+      if (is_folder) {
+        fs::create_directory(copy, error);
+      } else {
+        fs::copy_file(release_ / path, copy, error);  // what a link names, not the link
+      }
+      if (error) fail_on_disk(copy, error.message());
+    }
+  }
+
+ private:
+  static std::vector<fs::path> list(const fs::path& folder) {
+    std::vector<fs::path> paths;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+      paths.push_back(it->path());
+    if (error) refuse(folder, error.message());
+    return paths;
+  }
+
+  void add(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (status.type() == fs::file_type::not_found) refuse(path, "it is a link to nothing");
+    if (error) refuse(path, error.message());
+    const bool is_folder = fs::is_directory(status);
+    // A link may lead out of the release, or to a folder that holds the link.
+    if (is_folder && fs::is_symlink(path, error)) refuse(path, "it is a link to a folder");
+    if (!is_folder && !fs::is_regular_file(status)) refuse(path, "it is neither a file nor a folder");
+    if (::access(path.c_str(), is_folder ? R_OK | X_OK : R_OK) != 0)
+      refuse(path, std::generic_category().message(errno));
+    paths_.emplace_back(path.lexically_relative(release_), is_folder);
+    if (!is_folder) return;
+    for (const fs::path& inner : list(path)) add(inner);
+  }
+
+  [[noreturn]] static void refuse(const fs::path& path, const std::string& reason) {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("quantize: {} cannot be read: {}; all files of a release are copied: move it elsewhere or "
+                            "make it readable",
+                            path.string(), reason));
+  }
+
+  const fs::path release_;
+  std::vector<std::pair<fs::path, bool>> paths_;
+};
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// Of two sets of weights in one folder, the one that is not read would be copied beside the new weights.
+void check_one_set_of_weights(const fs::path& release) {
+  if (is_there(release / kSingleFile) && is_there(release / kIndexFile))
+    throw Error(ErrorCode::kCheckpoint, fmt::format("quantize: {} holds {} and the shards of {}; keep one of the two",
+                                                    release.string(), kSingleFile, kIndexFile));
+}
+
+/// A release that answers nothing makes one that answers nothing: better said before hours of work. What only media
+/// need may be missing, as in releases that read text.
+void check_usable(const fs::path& release) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::kCheckpoint,
+                fmt::format("quantize: {} {}; `treble inspect` lists all that it lacks", release.string(), what));
+  };
+  const ReleaseSummary summary = inspect_release(release);
+  for (const std::string& name : summary.missing_files)
+    if (name != "processor_config.json") fail(fmt::format("has no {}", name));
+  if (!summary.problems.empty()) fail(fmt::format("cannot be used as it is: {}", summary.problems.front()));
+  const auto is_needed = [](const std::string& name) { return !name.starts_with("visual."); };
+  if (const auto found = std::ranges::find_if(summary.missing_tensors, is_needed);
+      found != summary.missing_tensors.end())
+    fail(fmt::format("has no tensor {}", quote_name(*found)));
+  if (const auto found = std::ranges::find_if(summary.unknown_tensors, is_needed);
+      found != summary.unknown_tensors.end())
+    fail(fmt::format("holds a tensor {} that config.json does not imply", quote_name(*found)));
 }
 
 /// The names of the files that hold the weights of the backbone, the index included.
@@ -217,19 +312,23 @@ void check_space(const fs::path& folder, std::uint64_t needed) {
 }  // namespace
 
 QuantizeSummary quantize_release(const QuantizeOptions& options, const QuantizeProgress& progress) {
+  if (options.out.empty()) throw Error(ErrorCode::kArgument, "quantize: --out is empty; name a folder");
+  check_release_folder(options.release);
   check_apart(options.release, options.out);
+  check_one_set_of_weights(options.release);
   const Checkpoint checkpoint(options.release);
   const QuantizePlan plan = plan_quantization(checkpoint, options);
+  check_usable(options.release);
+  std::set<std::string> left_out = weight_files(checkpoint);
+  if (options.format == QuantizeFormat::kNf4) left_out.insert("config.json");
+  const OtherFiles other_files(options.release, left_out);
 
   OutputFolder out(options.out, options.is_replaced);
   check_space(out.partial(), plan.summary.bytes_after);
-  std::set<std::string> left_out = weight_files(checkpoint);
-  if (options.format == QuantizeFormat::kNf4) {
-    left_out.insert("config.json");
+  if (options.format == QuantizeFormat::kNf4)
     write_text(out.partial() / "config.json",
                with_bitsandbytes_config(options.release / "config.json", plan.kept_modules));
-  }
-  copy_other_files(checkpoint, out.partial(), left_out);
+  other_files.copy_to(out.partial());
   ShardWriter(options, plan, progress).write_all(out.partial());
   out.publish();
   return plan.summary;

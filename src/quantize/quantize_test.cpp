@@ -1,6 +1,7 @@
 #include "quantize/quantize.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <treble/error.h>
 
 #include <algorithm>
@@ -293,6 +294,76 @@ TEST_CASE("quantize: a weight that is not a number stops the run, which leaves n
     CHECK(contains(refusal(options, ErrorCode::kCheckpoint), "layers.2.mlp.up_proj\" has nan at [1, 2]"));
     CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
   }
+}
+
+/// What quantising a changed copy of the small release is refused with; nothing is written then.
+template <typename Change>
+std::string refusal_after(const Change& change) {
+  const TempFolder folder;
+  const fs::path source = folder / "source";
+  fs::create_directory(source);
+  testing::copy_micro_release(source);
+  change(source);
+  const std::string error = refusal({.release = source, .out = folder / "out"}, ErrorCode::kCheckpoint);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  return error;
+}
+
+TEST_CASE("quantize: a release that could not be used is refused with what it lacks") {
+  for (const char* name : {"config.json", "joint_head_config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    CHECK(contains(refusal_after([&](const fs::path& source) { fs::remove(source / name); }),
+                   std::string("has no ") + name));
+    CHECK(contains(refusal_after([&](const fs::path& source) { write_file(source / name, "{bad"); }), name));
+  }
+  const auto without = [](std::string_view name) {
+    return [name](const fs::path& source) {
+      testing::edit_safetensors(source / "model.safetensors", [&](std::vector<FileTensor>& tensors) {
+        std::erase_if(tensors, [&](const FileTensor& t) { return t.name.starts_with(name); });
+      });
+    };
+  };
+  CHECK(contains(refusal_after(without("model.language_model.norm.weight")), "has no tensor \"text.norm.weight\""));
+  const TempFolder folder;
+  const fs::path source = folder / "source";
+  fs::create_directory(source);
+  testing::copy_micro_release(source);
+  fs::remove(source / "processor_config.json");
+  without("model.visual.")(source);
+  quantize_release({.release = source, .out = folder / "text only"});  // needs neither
+}
+
+TEST_CASE("quantize: a release with two sets of weights is refused: only one of them would be converted") {
+  const std::string error = refusal_after([](const fs::path& source) {
+    const std::string whole = read_file(source / "model.safetensors");
+    testing::split_into_shards(source);
+    write_file(source / "model.safetensors", whole);
+  });
+  CHECK(contains(error, "keep one of the two"));
+}
+
+TEST_CASE("quantize: a file of the release that cannot be copied is named as what it is, before anything is written") {
+  CHECK(contains(refusal_after([](const fs::path& source) { fs::create_symlink("nothing", source / "dangling"); }),
+                 "source/dangling cannot be read: it is a link to nothing"));
+  CHECK(contains(refusal_after([](const fs::path& source) { fs::create_symlink("loop", source / "loop"); }),
+                 "source/loop cannot be read: Too many levels of symbolic links"));
+  CHECK(contains(refusal_after([](const fs::path& source) {
+                   fs::create_directory(source / "inner");
+                   fs::create_directory_symlink("..", source / "inner" / "around");
+                 }),
+                 "inner/around cannot be read: it is a link to a folder"));
+  CHECK(contains(refusal_after([](const fs::path& source) { REQUIRE(::mkfifo((source / "pipe").c_str(), 0600) == 0); }),
+                 "source/pipe cannot be read: it is neither a file nor a folder"));
+}
+
+TEST_CASE("quantize: an output without a name, or with one that no system takes, is refused") {
+  QuantizeOptions options{.release = micro_release(), .out = ""};
+  CHECK(contains(refusal(options, ErrorCode::kArgument), "--out is empty"));
+  const TempFolder folder;
+  options.out = folder / std::string(300, 'a');
+  CHECK(contains(refusal(options, ErrorCode::kArgument), "File name too long"));
+  fs::create_symlink("loop", folder / "loop");
+  options.out = folder / "loop" / "out";
+  CHECK(contains(refusal(options, ErrorCode::kArgument), "Too many levels of symbolic links"));
 }
 
 TEST_CASE("quantize: progress goes from nothing to all, and stops the run by throwing") {

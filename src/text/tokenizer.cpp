@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "text/added_tokens.h"
@@ -118,6 +119,14 @@ std::int32_t Tokenizer::added_token(std::string_view content) const {
 
 std::int32_t Tokenizer::vocab_size() const {
   return tables_->vocab_size;
+}
+
+void check_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, std::int64_t num_rows) {
+  if (tokenizer.vocab_size() <= num_rows) return;
+  throw Error(ErrorCode::kCheckpoint, "checkpoint: " + (folder / "tokenizer.json").string() + " has ids up to " +
+                                          std::to_string(tokenizer.vocab_size() - 1) +
+                                          ", config.json's vocab_size is " + std::to_string(num_rows) +
+                                          "; do they belong together?");
 }
 
 }  // namespace treble

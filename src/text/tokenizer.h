@@ -42,4 +42,10 @@ class Tokenizer {
   std::unique_ptr<const Tables> tables_;
 };
 
+/// Every id that a tokenizer may give needs its row of the embedding.
+/// @param folder    that the tokenizer was read from
+/// @param num_rows  vocab_size of config.json
+/// @throws Error kCheckpoint if there are fewer rows
+void check_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, std::int64_t num_rows);
+
 }  // namespace treble

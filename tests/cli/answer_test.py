@@ -66,9 +66,24 @@ class Answers(ProgramTest):
         self.check_refused(["answer", "--model", RELEASE, request, "--out", request, "--force"], 2, "file of requests")
         self.assertEqual(request.read_text(), before)
 
+    def test_a_model_that_the_system_cannot_reach_is_named_with_its_reason(self):
+        request, loop = self.file("r.json", SMALL), self.folder / "loop"
+        loop.symlink_to("loop")
+        for command in (["answer", "--model"], ["encode", "--model"], ["eval", "--reference"]):
+            self.check_refused([*command, loop, request], 4, str(loop), "cannot be opened: Too many levels")
+            self.check_refused([*command, self.folder / ("a" * 300), request], 4, "File name too long")
+        self.check_refused(["inspect", loop], 4, "cannot be opened: Too many levels")
+        self.check_refused(["quantize", "--format", "nf4", "--out", self.folder / "out", loop], 4, "Too many levels")
+
+    def test_a_failed_run_leaves_no_empty_out(self):
+        request, out = self.file("r.json", SMALL), self.folder / "out"
+        for options in ([], ["--jsonl"]):
+            self.check_refused(["answer", "--model", self.folder / "none", request, "--out", out, *options], 4, "none")
+            self.assertFalse(out.exists())
+
     def test_a_model_that_is_no_folder_is_named(self):
         request = self.file("r.json", SMALL)
-        self.check_refused(["answer", "--model", self.folder / "none", request], 4, "none", "is no folder")
+        self.check_refused(["answer", "--model", self.folder / "none", request], 4, "none", "does not exist")
 
     def test_bf16_activations_stay_within_their_noise(self):
         response = self.answer(REQUESTS["option_order"], "--precision", "bf16")

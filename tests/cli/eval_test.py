@@ -2,7 +2,7 @@
 
 import json
 
-from program import EXPECTED, RELEASE, REQUESTS, SMALL, ProgramTest, dump, main, run_on_terminal
+from program import EXPECTED, MICRO, RELEASE, REQUESTS, SMALL, ProgramTest, dump, main, run_on_terminal
 
 THREE_TYPES = REQUESTS["three_types"]
 NAMES = ("three_types", "option_order", "noul_criteria")
@@ -116,7 +116,10 @@ class Figures(EvalTest):
         config = json.loads((RELEASE / "config.json").read_text())
         config["text_config"]["num_hidden_layers"] = 3
         config["text_config"]["layer_types"] = config["text_config"]["layer_types"][:3]
-        shallow = self.copy_release(config__json=dump(config))
+        # The last layer's tensors become some that nothing reads; names of equal length leave the file's size.
+        weights = (RELEASE / "model.safetensors").read_bytes().replace(b'"model.language_model.layers.3.',
+                                                                       b'"mtp.language_models_.layers.3.')
+        shallow = self.copy_release(config__json=dump(config), model__safetensors=weights)
         report, _ = self.evaluate("--model", shallow, "--no-noise-floor", self.labelled())
         run, = report["runs"]
         self.assertEqual(run["hidden_l2"], [])
@@ -145,6 +148,12 @@ class Figures(EvalTest):
                          (1, 1, 1))
         self.assertEqual(result.stderr,
                          "treble: 1 records with images and 1 with videos were left out: not every model reads them\n")
+
+    def test_media_are_left_out_where_a_release_has_no_tensors_of_a_tower(self):
+        records = self.records([record("one_image"), record("three_types")])
+        nf4 = MICRO.parent / "micro-nf4" / "release"  # with a vision_config
+        report, _ = self.evaluate("--model", nf4, "--no-noise-floor", records)
+        self.assertEqual((report["records"], report["skipped_image_records"]), (1, 1))
 
 
 class Groups(EvalTest):
@@ -193,6 +202,18 @@ class Output(EvalTest):
                                "is a file that is read")
             self.assertEqual(out.read_text(), "precious")
 
+    def test_a_failed_run_leaves_no_empty_files(self):
+        page, figures = self.folder / "eval.html", self.folder / "eval.json"
+        self.check_refused(["eval", "--reference", self.folder / "none", self.labelled(), "--report", page, "--json",
+                            figures], 4, "none")
+        self.assertFalse(page.exists() or figures.exists())
+
+    def test_page_and_figures_are_two_files(self):
+        out = self.folder / "out"
+        self.check_refused(["eval", "--reference", RELEASE, self.labelled(), "--report", out, "--json", out], 2,
+                           "--report", "--json", "are one file")
+        self.assertFalse(out.exists())
+
     def test_table_for_people(self):
         result = self.run_treble("eval", "--reference", RELEASE, self.labelled())
         self.assertRegex(result.stdout, r"(?m)^records +3, 6 questions, 6 labelled$")
@@ -228,6 +249,17 @@ class Refused(EvalTest):
         self.check_refused(["eval", "--reference", RELEASE, self.folder / "none.jsonl"], 2, "none.jsonl")
         self.check_refused(["eval", "--reference", RELEASE], 2, "RECORDS")
         self.check_refused(["eval", self.records([SMALL])], 2, "--reference")
+
+    def test_a_release_with_fewer_rows_than_its_tokenizer_has_ids_is_named(self):
+        config = (RELEASE / "config.json").read_text().replace('"vocab_size": 640', '"vocab_size": 500')
+        other = self.copy_release(config__json=config)
+        self.check_refused(["eval", "--reference", RELEASE, "--model", other, self.records([SMALL])], 4, str(other),
+                           "vocab_size is 500")
+
+    def test_a_missing_image_is_named_with_the_folder_it_was_looked_for_in(self):
+        self.records([{**SMALL, "images": ["none.png"]}])
+        self.check_refused(["eval", "--reference", RELEASE, "r.jsonl"], 3, "r.jsonl line 1", '"none.png"', 'in "."',
+                           cwd=self.folder)
 
     def test_releases_that_cannot_be_compared(self):
         records = self.records([REQUESTS["whitespace"]])

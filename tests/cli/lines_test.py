@@ -56,6 +56,9 @@ class Lines(LinesTest):
         result = self.run_treble(*self.command(self.file("r.jsonl", dump(SMALL))))
         self.assertEqual(len(self.responses(result.stdout)), 1)
         self.assertEqual(self.run_treble(*self.command(self.file("empty.jsonl", ""))).stdout, "")
+        out = self.folder / "out.jsonl"
+        self.run_treble(*self.command(self.folder / "empty.jsonl", "--out", out))
+        self.assertEqual(out.read_text(), "")
 
     def test_stdin(self):
         result = self.run_treble("answer", "--model", RELEASE, "--jsonl", "-", stdin=dump(SMALL) + "\n" + dump(SMALL))

@@ -92,9 +92,9 @@ class ProgramTest(unittest.TestCase):
                          f"{arguments}\nstdout: {result.stdout[:500]}\nstderr: {result.stderr}")
         return result
 
-    def check_refused(self, arguments, status, *words, stdin=None):
+    def check_refused(self, arguments, status, *words, stdin=None, **options):
         """The program prints no answer and one line on stderr that holds the words."""
-        result = self.run_treble(*arguments, stdin=stdin, status=status)
+        result = self.run_treble(*arguments, stdin=stdin, status=status, **options)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, r"\Atreble: [^\n]+\n\Z")
         for word in words:

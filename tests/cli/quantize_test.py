@@ -58,10 +58,12 @@ class Quantize(ProgramTest):
                    (["--out", out], 2, "--format"),
                    (["--format", "int4", "--out", out], 2, "int4"),
                    (["--format", "nf4", "--out", out, "--group-size", "48"], 2, "48"),
-                   (["--format", "nf4", "--out", out, "--group-size", "-1"], 2, "-1"),
+                   (["--format", "nf4", "--out", ""], 2, "--out is empty"),
                    (["--format", "int8", "--out", out, "--keep", "typo"], 2, "typo"),
                    (["--format", "int8-convrot", "--out", out, "--group-size", "4096"], 4, "4096"),
                    (["--format", "nf4", "--out", RELEASE, "--force"], 2, "lie in each other")]
+        for size in ("-1", "0", "abc", "", "99999999999999999999999"):
+            refused.append((["--format", "nf4", "--out", out, "--group-size", size], 2, "4"))
         for arguments, status, word in refused:
             with self.subTest(arguments):
                 self.check_refused(["quantize", *arguments, RELEASE], status, word)
@@ -82,6 +84,24 @@ class Quantize(ProgramTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(60), -signal.SIGTERM)
         self.assertEqual([path for path in self.folder.iterdir() if path != source], [])
+
+    def test_a_group_size_out_of_range_is_shown_as_it_was_given(self):
+        for size in ("-1", "0", "abc", "99999999999999999999999"):
+            self.check_refused(["quantize", "--format", "nf4", "--out", self.folder / "out", "--group-size", size,
+                                RELEASE], 2, f"Value {size} not in range 4 to 4096")
+
+    def test_a_signal_that_the_parent_ignores_does_not_stop_it(self):
+        source, out = self.copy_release(), self.folder / "out"
+        with open(source / "recording", "wb") as recording:
+            recording.truncate(300_000_000)
+        process = subprocess.Popen([TREBLE, "quantize", "--format", "int8", "--out", out, source],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        while process.poll() is None and not (self.folder / "out.partial" / "recording").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        self.assertTrue((out / "model.safetensors").exists())
 
     def test_a_terminal_sees_the_progress(self):
         shown, _, status = run_on_terminal("quantize", "--format", "int8", "--out", self.folder / "out", RELEASE,

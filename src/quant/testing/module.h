@@ -42,7 +42,7 @@ struct Module {
   }
   void erase(std::string_view name) { bytes.erase(bytes.find(name)); }
 
-  ModuleTensors tensors() {
+  ModuleTensors tensors(ReadDepth depth = ReadDepth::kValues) {
     ModuleTensors::Parts parts;
     for (auto& [name, data] : bytes) {
       const TensorView& view = views.at(name);
@@ -50,7 +50,7 @@ struct Module {
       for (int dim = 0; dim < view.rank(); ++dim) shape.push_back(view.size(dim));
       parts.emplace(name, TensorView(data.data(), view.dtype(), shape.data(), view.rank()));
     }
-    return ModuleTensors("checkpoint: f: \"m\"", std::move(parts));
+    return ModuleTensors("checkpoint: f: \"m\"", std::move(parts), depth);
   }
 };
 
