@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "media/sample_frames.h"
+
 namespace treble {
 namespace {
 
@@ -165,8 +167,9 @@ class Reader {
       check_size(num_bytes += source.files.back().size());
     }
     if (frame_rate && !frame_rate->is_null()) {
-      if (!frame_rate->is_number() || !(frame_rate->as_double() > 0))
-        refuse(where_, "has fps that is {}, expected a positive number", shown(dump_json(*frame_rate)));
+      if (!frame_rate->is_number() || !is_frame_rate(frame_rate->as_double()))
+        refuse(where_, "has fps that is {}, expected a number from {} to {} frames a second",
+               shown(dump_json(*frame_rate)), kLeastRate, kMostRate);
       source.frame_rate = frame_rate->as_double();
     }
     return source;

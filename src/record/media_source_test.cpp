@@ -155,8 +155,11 @@ TEST_CASE("media_source: what is wrong with a clip is said with the frame") {
   CHECK(video_error(json_of(R"({"frames": ["YQ==", 3]})")).starts_with("request: videos[0].frames[1] is a number"));
   CHECK(video_error(json_of("[]")).find("frames that are none") != std::string::npos);
   CHECK(video_error(json_of(R"({"frames": 3})")).find("frames that are a number") != std::string::npos);
-  CHECK(video_error(json_of(R"({"frames": ["YQ=="], "fps": 0})")).find("expected a positive number") !=
-        std::string::npos);
+  for (const char* fps : {"0", "-1", "5e-324", "1e300", "true", "\"24\""}) {
+    CAPTURE(fps);
+    CHECK(video_error(json_of(R"({"frames": ["YQ=="], "fps": )" + std::string(fps) + "}"))
+              .find("expected a number from 1e-06 to 1000000 frames a second") != std::string::npos);
+  }
   MediaSourceRules rules;
   rules.limits.max_frames = 1;
   CHECK(video_error(json_of(R"(["YQ==", "YQ=="])"), rules) ==
