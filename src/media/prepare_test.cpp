@@ -161,6 +161,9 @@ TEST_CASE("prepare: one side of an image may be 200 times the other, and no more
   CHECK(fitted_image_size({10, 2000}, config.image) == PictureSize{32, 3648});
   CHECK(refusal([&] { fitted_image_size({1, 2000}, config.image); }).find("at most 200 times") != std::string::npos);
   CHECK(refusal([&] { fitted_image_size({2001, 10}, config.image); }).find("10 x 2001") != std::string::npos);
+  CHECK(refusal([&] {
+          fitted_frame_size({8, 2048}, 4, config.video);
+        }).find("a clip's frames are 2048 x 8 pixels") != std::string::npos);
 }
 
 TEST_CASE("prepare: digests are equal if and only if content and options are") {
