@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -112,12 +111,13 @@ class Walk {
     return element;
   }
 
-  /// The element, whose size must be known and whose checksum, if it begins with one, must hold.
+  /// The element, whose size must be known: only segments and clusters are written before their end is.
   const Element& whole(const Element& element) const {
     if (!element.has_size) fail_damaged_at(element.start, "an element lacks its size");
     return element;
   }
 
+  /// If the element begins with a checksum, the rest of it must have that.
   void check_crc(const Element& element) const {
     constexpr std::size_t kElementBytes = 6;  // id, size, four bytes, the lowest first
     if (!element.has_size || element.end - element.begin < kElementBytes || number(element.begin, 2) != 0xbf84) return;
