@@ -270,8 +270,9 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
       if (!pipeline.model().vision)
         throw Error(ErrorCode::kArgument, fmt::format("bench: --image needs a release with a vision tower, {} has none",
                                                       options.model.string()));
-      image =
-          made_up_image(*options.image, is_synthetic ? MediaConfig().image : read_media_config(options.model).image);
+      const MediaConfig media = is_synthetic ? MediaConfig() : read_media_config(options.model);
+      require_image_block(media);
+      image = made_up_image(*options.image, media.image);
     }
     for (const std::int64_t tokens : options.tokens) {
       report_step(fmt::format("{} tokens", tokens));

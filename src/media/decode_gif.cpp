@@ -4,35 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <optional>
 #include <vector>
 
+#include "media/gif_reader.h"
 #include "media/picture_formats.h"
 
 namespace treble {
 namespace {
 
 constexpr PictureFormat kFormat = PictureFormat::kGif;
-
-struct Source {
-  std::span<const std::byte> file;
-  std::size_t position = 0;
-};
-
-int read_bytes(GifFileType* gif, GifByteType* out, int count) {
-  auto* source = static_cast<Source*>(gif->UserData);
-  const std::size_t available =
-      std::min(static_cast<std::size_t>(std::max(count, 0)), source->file.size() - source->position);
-  std::memcpy(out, source->file.data() + source->position, available);
-  source->position += available;
-  return static_cast<int>(available);
-}
-
-struct Closer {
-  void operator()(GifFileType* gif) const { DGifCloseFile(gif, nullptr); }
-};
 
 [[noreturn]] void fail(int gif_error) {
   const char* text = GifErrorString(gif_error);
@@ -91,9 +72,9 @@ std::vector<std::int64_t> row_order(std::int64_t height, bool is_interlaced) {
 }  // namespace
 
 Picture decode_gif(std::span<const std::byte> file, const MediaLimits& limits) {
-  Source source{file};
+  GifBytes source{file};
   int gif_error = 0;
-  const std::unique_ptr<GifFileType, Closer> gif(DGifOpen(&source, read_bytes, &gif_error));
+  const GifPointer gif = open_gif(source, &gif_error);
   if (!gif) fail(gif_error);
   const std::optional<std::uint8_t> transparent = find_first_picture(gif.get());
   if (DGifGetImageDesc(gif.get()) == GIF_ERROR) fail(gif->Error);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace treble {
 namespace {
@@ -16,14 +17,18 @@ double nearest(double side, double factor) {
   return std::nearbyint(side / factor) * factor;
 }
 
+/// Checks the sides that are fitted; the message names those that were sent.
+void check_ratio(const PictureSize& fitted, const PictureSize& size, std::string_view what) {
+  const auto height = static_cast<double>(fitted.height), width = static_cast<double>(fitted.width);
+  if (std::max(height, width) / std::min(height, width) <= 200) return;
+  throw Error(ErrorCode::kRequest,
+              fmt::format("media: {} {} x {} pixels; one side may be at most 200 times the other; crop it", what,
+                          size.width, size.height));
+}
+
 /// All in double, in the order of the reference: an area on the border of a limit must fall on the same side.
 PictureSize fit(const PictureSize& size, double num_frames, double counted_frames, const MediaProcessorConfig& config) {
   const auto height = static_cast<double>(size.height), width = static_cast<double>(size.width);
-  if (std::max(height, width) / std::min(height, width) > 200) {
-    throw Error(ErrorCode::kRequest,
-                fmt::format("media: a picture is {} x {} pixels; one side may be at most 200 times the other; crop it",
-                            size.width, size.height));
-  }
   const auto least = static_cast<double>(config.min_pixels), most = static_cast<double>(config.max_pixels);
   const double area = num_frames * height * width;
   double fitted_height = nearest(height, kFactor), fitted_width = nearest(width, kFactor);
@@ -43,6 +48,7 @@ PictureSize fit(const PictureSize& size, double num_frames, double counted_frame
 }  // namespace
 
 PictureSize fitted_image_size(const PictureSize& size, const MediaProcessorConfig& config) {
+  check_ratio(size, size, "a picture is");
   return fit(size, 1, 1, config);
 }
 
@@ -58,6 +64,7 @@ PictureSize fitted_frame_size(const PictureSize& size, std::int64_t num_frames, 
     grown.height = static_cast<std::int64_t>(static_cast<double>(size.height) * scale);
     grown.width = static_cast<std::int64_t>(static_cast<double>(size.width) * scale);
   }
+  check_ratio(grown, size, "a clip's frames are");
   const auto frames = static_cast<double>(num_frames);
   return fit(grown, frames, nearest(frames, kTemporalPatchSize), config);
 }

@@ -68,6 +68,7 @@ Libav load() {
   format.find("avformat_open_input", av.avformat_open_input);
   format.find("avformat_close_input", av.avformat_close_input);
   format.find("avformat_find_stream_info", av.avformat_find_stream_info);
+  format.find("avformat_index_get_entries_count", av.avformat_index_get_entries_count);
   format.find("avio_alloc_context", av.avio_alloc_context);
   format.find("avio_context_free", av.avio_context_free);
   format.find("av_find_input_format", av.av_find_input_format);

@@ -15,6 +15,7 @@ struct Libav {
   decltype(&::avformat_open_input) avformat_open_input;
   decltype(&::avformat_close_input) avformat_close_input;
   decltype(&::avformat_find_stream_info) avformat_find_stream_info;
+  decltype(&::avformat_index_get_entries_count) avformat_index_get_entries_count;
   decltype(&::avio_alloc_context) avio_alloc_context;
   decltype(&::avio_context_free) avio_context_free;
   decltype(&::av_find_input_format) av_find_input_format;

@@ -1,6 +1,7 @@
 #include "media/media_config.h"
 
 #include <fmt/format.h>
+#include <treble/error.h>
 #include <treble/json.h>
 
 #include <cmath>
@@ -66,6 +67,11 @@ void read_block(const ConfigSection& block, MediaProcessorConfig& config) {
   if (config.min_frames > config.max_frames) block.fail("\"min_frames\" is greater than \"max_frames\"");
 }
 
+[[noreturn]] void fail_without(const std::string& what_lacks, std::string_view media) {
+  throw Error(ErrorCode::kCheckpoint,
+              fmt::format("{}: how {} are prepared is not known; copy the file from the release", what_lacks, media));
+}
+
 std::optional<Json> read_if_there(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return std::nullopt;
@@ -78,16 +84,26 @@ MediaConfig read_media_config(const std::filesystem::path& folder) {
   MediaConfig config;
   const std::filesystem::path shared_path = folder / "processor_config.json";
   const std::optional<Json> shared = read_if_there(shared_path);
-  const auto read = [&](const char* key, const char* own_name, MediaProcessorConfig& into) {
+  const auto read = [&](const char* key, const char* own_name, MediaProcessorConfig& into, std::string& lacks) {
     const Json* block = shared ? shared->find(key) : nullptr;
     if (block) return read_block(ConfigSection(*block, fmt::format("{}: {}", shared_path.string(), key)), into);
     const std::filesystem::path own_path = folder / own_name;
     if (const std::optional<Json> own = read_if_there(own_path))
-      read_block(ConfigSection(*own, own_path.string()), into);
+      return read_block(ConfigSection(*own, own_path.string()), into);
+    lacks = fmt::format("{} {}, and there is no {} beside it", shared_path.string(),
+                        shared ? fmt::format("lacks \"{}\"", key) : "is missing", own_name);
   };
-  read("image_processor", "preprocessor_config.json", config.image);
-  read("video_processor", "video_preprocessor_config.json", config.video);
+  read("image_processor", "preprocessor_config.json", config.image, config.lacks_image);
+  read("video_processor", "video_preprocessor_config.json", config.video, config.lacks_video);
   return config;
+}
+
+void require_image_block(const MediaConfig& config) {
+  if (!config.lacks_image.empty()) fail_without(config.lacks_image, "images");
+}
+
+void require_video_block(const MediaConfig& config) {
+  if (!config.lacks_video.empty()) fail_without(config.lacks_video, "videos");
 }
 
 }  // namespace treble

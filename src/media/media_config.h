@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace treble {
 
@@ -24,6 +25,9 @@ struct MediaProcessorConfig {
 struct MediaConfig {
   MediaProcessorConfig image;
   MediaProcessorConfig video = {.min_pixels = 4096, .max_pixels = 25165824};
+  // Where the release should have had the block; empty if it has it, or nothing was read.
+  std::string lacks_image;
+  std::string lacks_video;
 };
 
 // What every release of the family has, and this code and MediaItem are written for.
@@ -33,9 +37,14 @@ constexpr std::int64_t kMergeSize = 2;
 constexpr std::int64_t kSizeFactor = kPatchSize * kMergeSize;  ///< sides of a resized picture are multiples of it
 
 /// Reads the blocks "image_processor" and "video_processor" of processor_config.json; a block it lacks comes from
-/// preprocessor_config.json or video_preprocessor_config.json, and the values above stand in for what no file has.
+/// preprocessor_config.json or video_preprocessor_config.json. The values above stand in for what a block lacks, as in
+/// the reference, but not for a whole block: sizes differ from release to release. A release without any answers text.
 /// @throws Error kCheckpoint naming the file and the key: not JSON, a key of the wrong type or range, a size without
 ///         its two limits, a value that is not implemented (patch_size other than 16, resample other than bicubic, ...)
 MediaConfig read_media_config(const std::filesystem::path& folder);
+
+/// @throws Error kCheckpoint naming the files, if the release does not say how it prepares images, or videos
+void require_image_block(const MediaConfig& config);
+void require_video_block(const MediaConfig& config);
 
 }  // namespace treble

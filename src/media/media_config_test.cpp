@@ -32,9 +32,21 @@ TEST_CASE("media_config: one file with two blocks, as Clef ships it") {
   CHECK(config.video.max_frames == 768);
 }
 
-TEST_CASE("media_config: two files, as the base models ship it, and neither") {
+TEST_CASE("media_config: without a block, media of its kind are refused with the files' names; text needs none") {
   const TempFolder folder;
-  CHECK(read_media_config(folder.path()).image.max_pixels == 16777216);
+  MediaConfig config = read_media_config(folder.path());
+  const std::string missing = (folder.path() / "processor_config.json").string() + " is missing";
+  CHECK_THROWS_WITH_AS(require_image_block(config), doctest::Contains(missing.c_str()), Error);
+  CHECK_THROWS_WITH_AS(require_video_block(config), doctest::Contains("no video_preprocessor_config.json"), Error);
+
+  folder.write("processor_config.json", R"({"image_processor": {"min_pixels": 1024, "max_pixels": 2048}})");
+  config = read_media_config(folder.path());
+  CHECK_NOTHROW(require_image_block(config));
+  CHECK_THROWS_WITH_AS(require_video_block(config), doctest::Contains("lacks \"video_processor\""), Error);
+}
+
+TEST_CASE("media_config: two files, as the base models ship it") {
+  const TempFolder folder;
   folder.write("preprocessor_config.json", R"({"size": {"shortest_edge": 1024, "longest_edge": 2048}})");
   folder.write("video_preprocessor_config.json", R"({"min_pixels": 4096, "max_pixels": 8192, "fps": 1.5})");
   const MediaConfig config = read_media_config(folder.path());
@@ -42,6 +54,8 @@ TEST_CASE("media_config: two files, as the base models ship it, and neither") {
   CHECK(config.image.max_pixels == 2048);
   CHECK(config.video.max_pixels == 8192);
   CHECK(config.video.fps == 1.5);
+  CHECK_NOTHROW(require_image_block(config));
+  CHECK_NOTHROW(require_video_block(config));
 }
 
 TEST_CASE("media_config: what is not implemented or makes no sense is refused by name") {

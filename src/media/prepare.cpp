@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string_view>
@@ -62,19 +63,43 @@ MediaItem make_item(MediaKind kind, std::int64_t grid_t, const PictureSize& size
   return item;
 }
 
+/// A few bytes cannot ask for the time of a large picture: what an item costs follows its pixels after resizing.
+/// @param num_pixels  that the item brings: of its frames, each counted once
+void check_enlarged(double num_pixels, std::int64_t num_frames, const PictureSize& fitted, const MediaLimits& limits) {
+  constexpr double kMostGrowth = 4;
+  const double enlarged =
+      static_cast<double>(num_frames) * static_cast<double>(fitted.height) * static_cast<double>(fitted.width);
+  if (enlarged <= static_cast<double>(limits.max_enlarged_pixels) || enlarged <= kMostGrowth * num_pixels) return;
+  throw Error(
+      ErrorCode::kRequest,
+      fmt::format("media: {} frame(s) would be enlarged to {} x {} pixels, the limit is {} times their own pixels, "
+                  "or {} in all; give a lower min_pixels or num_frames, or send larger ones",
+                  num_frames, fitted.width, fitted.height, kMostGrowth, limits.max_enlarged_pixels));
+}
+
+/// Pixels of a frame, which has 32 a side at least once it is read.
+double least_pixels(const PictureSize& size) {
+  return static_cast<double>(std::max(size.height, kSizeFactor)) *
+         static_cast<double>(std::max(size.width, kSizeFactor));
+}
+
 /// Writes the kept frames of a clip, one after the other, into an item.
 class ClipWriter {
  public:
-  ClipWriter(std::size_t count, const MediaProcessorConfig& config, const MediaLimits& limits)
-      : count_(static_cast<std::int64_t>(count)), config_(config), limits_(limits) {}
+  /// @param count  frames that are kept, of `total`
+  ClipWriter(std::size_t count, std::int64_t total, const MediaProcessorConfig& config, const VideoOptions& options,
+             const MediaLimits& limits)
+      : count_(static_cast<std::int64_t>(count)), total_(total), config_(config), options_(options), limits_(limits) {}
 
   void add(std::size_t place, const Picture& picture) {
     const PictureSize size = {picture.height, picture.width};
     const auto frame = static_cast<std::int64_t>(place);
     if (place == 0) {
       size_ = size;
-      item_ = make_item(MediaKind::kVideo, (count_ + 1) / kTemporalPatchSize, fitted_frame_size(size, count_, config_),
-                        config_, limits_);
+      const PictureSize fitted = fitted_frame_size(size, count_, config_);
+      if (options_.min_pixels || options_.num_frames)
+        check_enlarged(static_cast<double>(std::min(count_, total_)) * least_pixels(size), count_, fitted, limits_);
+      item_ = make_item(MediaKind::kVideo, (count_ + 1) / kTemporalPatchSize, fitted, config_, limits_);
     } else if (size != size_) {
       throw Error(ErrorCode::kRequest,
                   fmt::format("media: kept frame {} of a clip is {} x {} pixels, the first one {} x {}; send frames of "
@@ -89,8 +114,9 @@ class ClipWriter {
   MediaItem take() { return std::move(item_); }
 
  private:
-  std::int64_t count_;
+  std::int64_t count_, total_;
   const MediaProcessorConfig& config_;
+  const VideoOptions& options_;
   const MediaLimits& limits_;
   PictureSize size_;
   MediaItem item_;
@@ -132,6 +158,7 @@ MediaItem prepare_image(FileBytes file, const MediaConfig& config, const MediaLi
   const MediaProcessorConfig processor = with_limits(config.image, options.min_pixels, options.max_pixels);
   const Picture picture = decode_picture(file, limits);
   const PictureSize size = fitted_image_size({picture.height, picture.width}, processor);
+  if (options.min_pixels) check_enlarged(least_pixels({picture.height, picture.width}), 1, size, limits);
   MediaItem item = make_item(MediaKind::kImage, 1, size, processor, limits);
   write_frame(picture, 0, item);
   return item;
@@ -163,7 +190,7 @@ MediaItem prepare_frames(std::span<const FileBytes> frames, const MediaConfig& c
   }
   const double fps = options.source_fps.value_or(kAssumedFps);
   const std::vector<std::int64_t> indices = sampled_frames(total, fps, processor, options);
-  ClipWriter clip(indices.size(), processor, limits);
+  ClipWriter clip(indices.size(), total, processor, options, limits);
   for (std::size_t place = 0; place < indices.size(); ++place) {
     const auto index = static_cast<std::size_t>(indices[place]);
     Picture picture;
@@ -194,7 +221,7 @@ MediaItem prepare_video(FileBytes file, const MediaConfig& config, const MediaLi
   VideoFile video(file, limits);
   const double fps = options.source_fps.value_or(video.fps());
   const std::vector<std::int64_t> indices = sampled_frames(video.num_frames(), fps, processor, options);
-  ClipWriter clip(indices.size(), processor, limits);
+  ClipWriter clip(indices.size(), video.num_frames(), processor, options, limits);
   video.read(indices, [&clip](std::size_t place, const Picture& picture) { clip.add(place, picture); });
   MediaItem item = clip.take();
   item.timestamps = patch_timestamps(indices, fps);

@@ -150,10 +150,34 @@ TEST_CASE("prepare: clips that cannot be read say why") {
   CHECK(message(clip.frames, {.num_frames = -1}).find("num_frames is -1") != std::string::npos);
   CHECK(message(clip.frames, {.source_fps = -1}).find("frame rate is -1") != std::string::npos);
   CHECK(message(clip.frames, {.min_pixels = 30000000}).find("more than max_pixels") != std::string::npos);
-  CHECK(message(clip.frames, {.min_pixels = 90000000, .max_pixels = 90000000}).find("the limit is 33554432 pixels") !=
-        std::string::npos);
+  CHECK(message(clip.frames, {.min_pixels = 90000000, .max_pixels = 90000000}, {.max_enlarged_pixels = 1LL << 40})
+            .find("the limit is 33554432 pixels") != std::string::npos);
   CHECK(message(clip.frames, {}, {.max_frames = 7}).find("8 frames, the limit is 7") != std::string::npos);
   CHECK(message(clip.frames, {}, {.max_video_bytes = 100}).find("the limit is 100") != std::string::npos);
+}
+
+TEST_CASE("prepare: a small picture or clip is not enlarged to the cost of a large one") {
+  const std::filesystem::path micro = data_folder() / "micro";
+  const MediaConfig config = read_media_config(micro / "release");
+  const std::vector<std::byte> picture = read_file(data_folder() / "media" / "rgb8.png");  // 37 x 29 pixels
+  const auto grid = [&](std::int64_t min_pixels) {
+    const MediaItem item =
+        prepare_image(picture, config, kLimits, {.min_pixels = min_pixels, .max_pixels = std::int64_t{1} << 40});
+    return item.grid_h * item.grid_w;
+  };
+  CHECK(grid(900000) > 900000 / 256);
+  CHECK(refusal([&] { grid(1200000); }).find("the limit is 4 times their own pixels, or 1048576 in all") !=
+        std::string::npos);
+  CHECK(refusal([&] { grid(30000000); }).find("give a lower min_pixels") != std::string::npos);
+  // A large one may still become four times as large.
+  const std::vector<std::byte> large = read_file(data_folder() / "media" / "large_4000_by_3000.png");
+  CHECK(prepare_image(large, config, kLimits, {.min_pixels = 14000000}).num_tokens() > 14000000 / 1024);
+
+  const Clip clip(micro / "media" / "video0");
+  const auto frames = [&](const VideoOptions& options) { prepare_frames(clip.frames, config, kLimits, options); };
+  CHECK(refusal([&] { frames({.min_pixels = 20000000}); }).find("4 frame(s) would be enlarged") != std::string::npos);
+  CHECK(refusal([&] { frames({.num_frames = 1000}); }).find("num_frames") != std::string::npos);
+  CHECK(refusal([&] { frames({.num_frames = 12}); }) == "");
 }
 
 TEST_CASE("prepare: one side of an image may be 200 times the other, and no more") {
@@ -161,6 +185,9 @@ TEST_CASE("prepare: one side of an image may be 200 times the other, and no more
   CHECK(fitted_image_size({10, 2000}, config.image) == PictureSize{32, 3648});
   CHECK(refusal([&] { fitted_image_size({1, 2000}, config.image); }).find("at most 200 times") != std::string::npos);
   CHECK(refusal([&] { fitted_image_size({2001, 10}, config.image); }).find("10 x 2001") != std::string::npos);
+  CHECK(refusal([&] {
+          fitted_frame_size({8, 2048}, 4, config.video);
+        }).find("a clip's frames are 2048 x 8 pixels") != std::string::npos);
 }
 
 TEST_CASE("prepare: digests are equal if and only if content and options are") {

@@ -20,8 +20,9 @@ std::int64_t frames_at_rate(std::int64_t total, double source_fps, double fps, c
 }
 
 void check_rate(double fps, const char* name) {
-  if (std::isfinite(fps) && fps > 0) return;
-  throw Error(ErrorCode::kRequest, fmt::format("media: {} is {}, expected a positive number", name, fps));
+  if (is_frame_rate(fps)) return;
+  throw Error(ErrorCode::kRequest, fmt::format("media: {} is {}, expected a number from {} to {} frames a second", name,
+                                               fps, kLeastRate, kMostRate));
 }
 
 }  // namespace
@@ -32,6 +33,13 @@ std::vector<std::int64_t> sampled_frames(std::int64_t total, double source_fps, 
   check_rate(source_fps, "a clip's frame rate");
   if (options.fps) check_rate(*options.fps, "fps");
   if (!options.do_sample_frames.value_or(config.do_sample_frames)) {
+    if (options.fps || options.num_frames) {
+      throw Error(
+          ErrorCode::kRequest,
+          fmt::format("media: {} is given where every frame is kept (do_sample_frames is false{}); leave one out",
+                      options.fps ? "fps" : "num_frames",
+                      options.do_sample_frames ? "" : " in the release's configuration"));
+    }
     std::vector<std::int64_t> all(static_cast<std::size_t>(total));
     std::iota(all.begin(), all.end(), std::int64_t{0});
     return all;

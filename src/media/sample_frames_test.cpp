@@ -1,6 +1,9 @@
 #include "media/sample_frames.h"
 
 #include <doctest/doctest.h>
+#include <treble/error.h>
+
+#include <cmath>
 
 #include "media/fitted_size.h"
 
@@ -22,6 +25,28 @@ TEST_CASE("sample_frames: the kept frames of clips of several rates are the orig
   CHECK(sampled_frames(1, 30, kVideo, {}) == Indices{0});
   CHECK(sampled_frames(5, 30, kVideo, {.do_sample_frames = false}) == Indices{0, 1, 2, 3, 4});
   CHECK(sampled_frames(100000, 1e-3, kVideo, {}).size() == 768);
+}
+
+TEST_CASE("sample_frames: a rate whose timestamps would overflow is refused, a clip's and a request's") {
+  const auto rate_of_clip = [](double fps) { return sampled_frames(8, fps, kVideo, {}).size(); };
+  for (const double fps : {5e-324, 1e-7, 0.0, -1.0, 1e7, HUGE_VAL, std::nan("")}) {
+    CAPTURE(fps);
+    CHECK_THROWS_WITH_AS(rate_of_clip(fps), doctest::Contains("expected a number from 1e-06 to 1000000"), Error);
+    CHECK_THROWS_WITH_AS(sampled_frames(8, 24, kVideo, {.fps = fps}), doctest::Contains("fps is"), Error);
+  }
+  CHECK(rate_of_clip(1e-6) == 8);
+  CHECK(rate_of_clip(1e6) == 4);
+}
+
+TEST_CASE("sample_frames: a rate or number of frames is not ignored where every frame is kept") {
+  const char* problem = "where every frame is kept";
+  CHECK_THROWS_WITH_AS(sampled_frames(8, 24, kVideo, {.fps = 2, .do_sample_frames = false}), doctest::Contains(problem),
+                       Error);
+  MediaProcessorConfig keeps_all = kVideo;
+  keeps_all.do_sample_frames = false;
+  CHECK_THROWS_WITH_AS(sampled_frames(8, 24, keeps_all, {.num_frames = 4}),
+                       doctest::Contains("in the release's configuration"), Error);
+  CHECK(sampled_frames(8, 24, keeps_all, {.num_frames = 4, .do_sample_frames = true}).size() == 4);
 }
 
 TEST_CASE("sample_frames: a temporal patch has the mean of its frames' seconds, an odd last frame its own") {

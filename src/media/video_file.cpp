@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "media/container.h"
 #include "media/libav.h"
 
 namespace treble {
@@ -63,16 +65,30 @@ Pointer owned(typename Pointer::pointer object) {
   return Pointer(object);
 }
 
-/// The demuxer by the first bytes; others, such as playlists, which name further files, are never tried.
-const char* sniff(std::span<const std::byte> file) {
+enum class Container { kGif, kMatroska, kMp4 };
+
+/// The container by the first bytes; others, such as playlists, which name further files, are never tried.
+Container sniff(std::span<const std::byte> file) {
   const auto has_at = [file](std::size_t offset, std::string_view bytes) {
     return file.size() >= offset + bytes.size() && std::memcmp(file.data() + offset, bytes.data(), bytes.size()) == 0;
   };
-  if (has_at(0, "GIF87a") || has_at(0, "GIF89a")) return "gif";
-  if (has_at(0, "\x1a\x45\xdf\xa3")) return "matroska";
+  if (has_at(0, "GIF87a") || has_at(0, "GIF89a")) return Container::kGif;
+  if (has_at(0, "\x1a\x45\xdf\xa3")) return Container::kMatroska;
   for (const char* box : {"ftyp", "moov", "mdat", "wide", "free", "skip"})
-    if (has_at(4, box)) return "mov";
+    if (has_at(4, box)) return Container::kMp4;
   fail("is no MP4, MOV, WebM, Matroska or GIF file by its first bytes; convert it, or send its frames as pictures");
+}
+
+const char* demuxer_name(Container container) {
+  switch (container) {
+    case Container::kGif:
+      return "gif";
+    case Container::kMatroska:
+      return "matroska";
+    case Container::kMp4:
+      break;
+  }
+  return "mov";
 }
 
 /// Reading from memory.
@@ -131,9 +147,11 @@ struct VideoFile::State {
   IoPointer io;
   FormatPointer format;
   AVStream* stream = nullptr;
-  std::vector<PacketPointer> packets;  // of the video stream, in decoding order
-  std::vector<Frame> frames;           // in display order
-  bool has_times = true;               // distinct ones: a frame is known by its time
+  Container container = Container::kMp4;
+  std::optional<std::int64_t> num_expected;  // packets, by the container's own structure
+  std::vector<PacketPointer> packets;        // of the video stream, in decoding order
+  std::vector<Frame> frames;                 // in display order
+  bool has_times = true;                     // distinct ones: a frame is known by its time
   double fps = 0;
 
   CodecPointer codec;
@@ -145,6 +163,7 @@ struct VideoFile::State {
   std::int64_t num_decoded = 0;
 
   void open(std::span<const std::byte> file);
+  void check_container();
   void find_parameters();
   void read_packets();
   void list_frames();
@@ -160,9 +179,11 @@ struct VideoFile::State {
 void VideoFile::State::open(std::span<const std::byte> file) {
   if (file.size() > limits.max_video_bytes)
     fail(fmt::format("has {} bytes, the limit is {}; send a smaller one", file.size(), limits.max_video_bytes));
-  const AVInputFormat* demuxer = libav().av_find_input_format(sniff(file));
-  if (!demuxer) fail("cannot be read: this build of libavformat lacks its format; install Debian's");
+  container = sniff(file);
   source.file = file;
+  check_container();
+  const AVInputFormat* demuxer = libav().av_find_input_format(demuxer_name(container));
+  if (!demuxer) fail("cannot be read: this build of libavformat lacks its format; install Debian's");
   constexpr int kBufferBytes = 1 << 16;
   auto* buffer = static_cast<unsigned char*>(libav().av_malloc(kBufferBytes));
   io = owned<IoPointer>(
@@ -194,6 +215,21 @@ void VideoFile::State::open(std::span<const std::byte> file) {
     if (context->streams[other] != stream) context->streams[other]->discard = AVDISCARD_ALL;
 }
 
+/// libavformat passes over what it cannot read, and a part of a clip would be answered like the whole.
+void VideoFile::State::check_container() {
+  switch (container) {
+    case Container::kGif:
+      num_expected = check_gif(source.file, limits);
+      break;
+    case Container::kMatroska:
+      num_expected = check_matroska(source.file);
+      break;
+    case Container::kMp4:
+      check_mp4(source.file);
+      break;
+  }
+}
+
 /// Completes what the container says of its streams by decoding a few frames, no larger than the limit.
 void VideoFile::State::find_parameters() {
   std::vector<AVDictionary*> options(format->nb_streams, nullptr);
@@ -220,6 +256,10 @@ void VideoFile::State::read_packets() {
       fail(fmt::format("has more than {} frames, the limit; send a part of it", limits.max_frames));
     packets.push_back(std::move(packet));
   }
+  // MP4's demuxer takes a cut between two frames for the end; its index, whole by now, knows better.
+  if (container == Container::kMp4) num_expected = libav().avformat_index_get_entries_count(stream);
+  if (static_cast<std::int64_t>(packets.size()) < num_expected.value_or(0))
+    fail(fmt::format("is damaged: {} of its {} frames can be read; send a whole file", packets.size(), *num_expected));
 }
 
 void VideoFile::State::list_frames() {
@@ -412,6 +452,10 @@ void VideoFile::read(std::span<const std::int64_t> indices,
     previous = index;
     sink(place, picture);
   }
+}
+
+void fail_damaged_at(std::size_t byte, const char* what) {
+  fail(fmt::format("is damaged at byte {}: {}; send a whole file", byte, what));
 }
 
 }  // namespace treble

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -125,15 +127,90 @@ TEST_CASE("video_file: a clip that cannot be read says why") {
   CHECK(refusal(file, {.max_frames = 59}).find("more than 59 frames") != std::string::npos);
 }
 
-TEST_CASE("video_file: a clip that is cut off is refused, or its frames are those of its first part") {
-  for (const char* name : {"h264_25.mp4", "h264.mkv", "vp9.webm", "animation.gif"}) {
+/// Every seed that is read whole.
+std::vector<std::string> whole_clips() {
+  std::vector<std::string> names;
+  const Json expected = read_json(data_folder() / "media" / "expected_videos.json");
+  for (const Json& clip_case : expected.as_array()) {
+    const std::string& name = clip_case.find("file")->as_string();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+TEST_CASE("video_file: a clip that is cut off anywhere is refused") {
+  for (const std::string& name : whole_clips()) {
     CAPTURE(name);
     const std::vector<std::byte> file = clip(name);
-    for (std::size_t size = 0; size < file.size(); size += 1 + file.size() / 40) {
-      const std::string message = refusal(std::span(file).first(size));
-      if (!message.empty()) CHECK(message.find("media: ") == 0);
+    std::vector<std::size_t> sizes = {file.size() - 1, file.size() * 99 / 100, file.size() * 9 / 10, file.size() / 2};
+    for (std::size_t size = 0; size < file.size(); size += 1 + file.size() / 40) sizes.push_back(size);
+    for (const std::size_t size : sizes) {
+      CAPTURE(size);
+      CHECK(refusal(std::span(file).first(size)).find("media: ") == 0);
     }
   }
+}
+
+TEST_CASE("video_file: a clip that lacks bytes in the middle is refused") {
+  for (const std::string& name : whole_clips()) {
+    CAPTURE(name);
+    const std::vector<std::byte> file = clip(name);
+    for (const std::size_t part : {3, 5, 7, 9}) {
+      CAPTURE(part);
+      std::vector<std::byte> holed = file;
+      const auto begin = holed.begin() + static_cast<std::ptrdiff_t>(holed.size() * part / 10);
+      holed.erase(begin, begin + std::min<std::ptrdiff_t>(300, holed.end() - begin));
+      CHECK(refusal(holed).find("media: ") == 0);
+    }
+  }
+}
+
+TEST_CASE("video_file: a GIF with a hole in its pictures' data or without its trailer is refused") {
+  const std::vector<std::byte> file = clip("animation.gif");
+  for (std::size_t at = 1000; at + 40 < file.size(); at += 2900) {
+    CAPTURE(at);
+    std::vector<std::byte> holed = file;
+    std::fill_n(holed.begin() + static_cast<std::ptrdiff_t>(at), 40, std::byte{0});
+    CHECK(refusal(holed).find("is damaged") != std::string::npos);
+  }
+  CHECK(refusal(std::span(file).first(file.size() - 1)).find("is damaged: picture 12 of a GIF") != std::string::npos);
+}
+
+/// vp9.webm as a streaming muxer writes it: the sizes of its segment and its only cluster are not known.
+std::vector<std::byte> streamed_webm() {
+  std::vector<std::byte> file = clip("vp9.webm");
+  constexpr std::size_t kSegmentSize = 40, kClusterSize = 428;
+  REQUIRE(file[kSegmentSize] == std::byte{0x01});
+  REQUIRE((file[kClusterSize] & std::byte{0xc0}) == std::byte{0x40});
+  std::fill_n(file.begin() + kSegmentSize + 1, 7, std::byte{0xff});
+  file[kClusterSize] = std::byte{0x7f};
+  file[kClusterSize + 1] = std::byte{0xff};
+  return file;
+}
+
+TEST_CASE("video_file: a WebM file of a streaming muxer, which does not know its sizes, is read; half a frame is not") {
+  const std::vector<std::byte> file = streamed_webm(), original = clip("vp9.webm");
+  const std::int64_t num_frames = VideoFile(original, kLimits).num_frames();
+  CHECK(VideoFile(file, kLimits).num_frames() == num_frames);
+  CHECK(prepare_video(file, MediaConfig(), kLimits).levels == prepare_video(original, MediaConfig(), kLimits).levels);
+  constexpr std::size_t kCuesBegin = 4781;
+  CHECK(VideoFile(std::span(file).first(kCuesBegin), kLimits).num_frames() == num_frames);
+  CHECK(refusal(std::span(file).first(kCuesBegin - 1)).find("a part of the file is missing") != std::string::npos);
+}
+
+TEST_CASE("video_file: Matroska's checksums are checked, and its frames must belong to a track") {
+  std::vector<std::byte> changed = clip("h264.mkv");
+  changed[3000] ^= std::byte{1};
+  CHECK(refusal(changed).find("does not have its checksum") != std::string::npos);
+
+  std::vector<std::byte> lost = clip("vp9.webm");
+  std::size_t block = 430;  // the cluster's first elements
+  while (lost[block] != std::byte{0xa3}) ++block;
+  const std::size_t track =
+      block + 1 + static_cast<std::size_t>(std::countl_zero(std::to_integer<std::uint8_t>(lost[block + 1]))) + 1;
+  REQUIRE(lost[track] == std::byte{0x81});
+  lost[track] = std::byte{0x85};
+  CHECK(refusal(lost).find("belongs to no track") != std::string::npos);
 }
 
 TEST_CASE("video_file: a clip whose bytes are changed anywhere is read or refused, and nothing else happens") {

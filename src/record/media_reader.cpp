@@ -72,12 +72,14 @@ MediaItems MediaReader::read(const Request& request, std::int64_t max_tokens) {
     items.push_back(std::move(item));
   };
   for_each_item(request.images, "images", limits_, [&](const Json& json, const std::string& where) {
+    require_image_block(config_);
     const MediaSource source = read_image_source(json, where, rules);
     const FileBytes file = source.files.front();
     add(find_or(image_digest(file, config_, options.image),
                 [&] { return prepare_image(file, config_, limits_, options.image); }));
   });
   for_each_item(request.videos, "videos", limits_, [&](const Json& json, const std::string& where) {
+    require_video_block(config_);
     const MediaSource source = read_video_source(json, where, rules);
     if (!source.is_frames) {
       const FileBytes file = source.files.front();

@@ -28,7 +28,7 @@ class MediaReader {
   /// @param max_tokens  of all items; reading ends where they have more, before the rest takes memory
   /// @return the request's images, then its videos
   /// @throws Error kRequest naming the item ("request: images[2] ..."): what read_image_source and prepare_image throw,
-  /// or more items than the limit; kTooLong
+  /// or more items than the limit; kTooLong; kCheckpoint if the release does not say how such media are prepared
   MediaItems read(const Request& request, std::int64_t max_tokens);
 
   /// Items that were decoded so far.

@@ -122,6 +122,24 @@ TEST_CASE("media_reader: clips given as pictures count, too") {
   CHECK_THROWS_WITH_AS(reader.read(request, num_tokens - 1), doctest::Contains("the first 2 images and videos"), Error);
 }
 
+TEST_CASE("media_reader: a release that does not say how it prepares media answers text, and no image or video") {
+  MediaConfig config;
+  config.lacks_image = config.lacks_video = "release/processor_config.json is missing";
+  MediaReader reader(config);
+  CHECK(reader.read(request_of(R"("images": [], "videos": [])"), kMaxTokens).empty());
+  for (const std::string& media :
+       {R"("images": [)" + quoted(kBlack) + "]", R"("videos": [[)" + quoted(kBlack) + "," + quoted(kBlack) + "]]"}) {
+    CAPTURE(media);
+    try {
+      reader.read(request_of(media), kMaxTokens);
+      FAIL("it was read with sizes that are none of the release's");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCheckpoint);
+      CHECK(std::string(error.what()).starts_with("release/processor_config.json is missing: "));
+    }
+  }
+}
+
 TEST_CASE("media_reader: what is wrong is said with the item's name") {
   MediaReader reader{MediaConfig()};
   CHECK(error_of(reader, R"("images": [)" + quoted(kBlack) + R"(, "aGVsbG8="])").starts_with("request: images[1]: "));

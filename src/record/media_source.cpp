@@ -5,10 +5,13 @@
 #include <treble/error.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cerrno>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
+
+#include "media/sample_frames.h"
 
 namespace treble {
 namespace {
@@ -41,13 +44,27 @@ std::string shown(std::string_view text) {
   return dump_json(Json(std::string(text.substr(0, end)) + (end < text.size() ? "…" : "")));
 }
 
-/// The text without ASCII blanks and padding, if what is left are digits of base64; nullopt otherwise.
-std::optional<std::string> base64_digits(std::string_view text) {
+bool is_blank(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+std::string_view without_leading_blanks(std::string_view text) {
+  return text.substr(static_cast<std::size_t>(std::ranges::find_if_not(text, is_blank) - text.begin()));
+}
+
+/// What a text is as base64.
+struct Base64 {
+  FileContent bytes;
+  std::string problem;  // why it is none; empty if it is some
+};
+
+/// The text without ASCII blanks and padding. Only the standard alphabet: of the URL-safe one are many file names.
+std::string base64_digits(std::string_view text, std::string& problem) {
   std::string digits;
   digits.reserve(text.size() + 3);
-  const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
   std::size_t padding = 0;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (is_blank(c)) continue;
     if (c == '=') {
       ++padding;
@@ -55,31 +72,46 @@ std::optional<std::string> base64_digits(std::string_view text) {
     }
     const bool is_digit =
         (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
-    if (!is_digit || padding > 0) return std::nullopt;
+    if (!is_digit) {
+      const bool is_printable = c > ' ' && c <= '~';
+      problem =
+          fmt::format("its character {} is {}{}", i + 1, is_printable ? shown({&c, 1}) : "none of ASCII's printable",
+                      c == '-' || c == '_' ? ", of the URL-safe alphabet; the standard one has + and /" : "");
+    } else if (padding > 0) {
+      problem = fmt::format("a = stands before its character {}", i + 1);
+    }
+    if (!problem.empty()) return {};
     digits.push_back(c);
   }
   const std::size_t rest = digits.size() % 4;
   const std::size_t missing = rest == 0 ? 0 : 4 - rest;
-  if (rest == 1 || (padding != 0 && padding != missing)) return std::nullopt;
+  if (digits.empty()) {
+    problem = "it is empty";
+  } else if (rest == 1) {
+    problem = fmt::format("it has {} digits, one too many or some too few", digits.size());
+  } else if (padding != 0 && padding != missing) {
+    problem = fmt::format("it ends with {} =, where its {} digits need {}", padding, digits.size(), missing);
+  }
   return digits;
 }
 
-std::optional<FileContent> decode_base64(std::string_view text) {
-  std::optional<std::string> digits = base64_digits(text);
-  if (!digits || digits->empty()) return std::nullopt;
-  const std::size_t padding = (4 - digits->size() % 4) % 4;
-  digits->append(padding, '=');
-  FileContent bytes(digits->size() / 4 * 3);
+Base64 decode_base64(std::string_view text) {
+  Base64 decoded;
+  std::string digits = base64_digits(text, decoded.problem);
+  if (!decoded.problem.empty()) return decoded;
+  const std::size_t padding = (4 - digits.size() % 4) % 4;
+  digits.append(padding, '=');
+  decoded.bytes.resize(digits.size() / 4 * 3);
   constexpr std::size_t kDigitsPerCall = std::size_t{1} << 24;  // the library counts in int
-  for (std::size_t begin = 0; begin < digits->size(); begin += kDigitsPerCall) {
-    const std::size_t count = std::min(kDigitsPerCall, digits->size() - begin);
-    const int decoded =
-        EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()) + begin / 4 * 3,
-                        reinterpret_cast<const unsigned char*>(digits->data()) + begin, static_cast<int>(count));
-    if (decoded != static_cast<int>(count / 4 * 3)) return std::nullopt;
+  for (std::size_t begin = 0; begin < digits.size(); begin += kDigitsPerCall) {
+    const std::size_t count = std::min(kDigitsPerCall, digits.size() - begin);
+    const int num_bytes =
+        EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.bytes.data()) + begin / 4 * 3,
+                        reinterpret_cast<const unsigned char*>(digits.data()) + begin, static_cast<int>(count));
+    if (num_bytes != static_cast<int>(count / 4 * 3)) decoded.problem = "it cannot be decoded";
   }
-  bytes.resize(bytes.size() - padding);
-  return bytes;
+  decoded.bytes.resize(decoded.bytes.size() - padding);
+  return decoded;
 }
 
 /// Reads the sources of one image or clip.
@@ -93,6 +125,7 @@ class Reader {
     if (is_video_ && json.is_array()) return read_frames(json, nullptr);
     if (!json.is_object())
       refuse(where_, "is {}, expected base64, a data URL or an object with \"base64\"", json.type_name());
+    check_members(json);
     if (const Json* frames = json.find("frames"); is_video_ && frames) return read_frames(*frames, json.find("fps"));
     for (const char* key : {"base64", "data_base64", "data"}) {
       const Json* value = json.find(key);
@@ -116,27 +149,47 @@ class Reader {
     if (num_bytes > max_bytes()) refuse(where_, "has {} bytes, limit is {}; make it smaller", num_bytes, max_bytes());
   }
 
+  /// Of several sources one would be read and the others passed over, and so would a rate that is not read.
+  void check_members(const Json& json) const {
+    const char* first = nullptr;
+    for (const char* key : {"frames", "base64", "data_base64", "data", "url", "image_url", "video_url"}) {
+      const Json* value = json.find(key);
+      if (!value || value->is_null()) continue;
+      if (first) refuse(where_, "has both \"{}\" and \"{}\"; leave one out", first, key);
+      first = key;
+    }
+    const Json* rate = json.find("fps");
+    if (is_video_ && rate && !rate->is_null() && !json.find("frames"))
+      refuse(where_, "has \"fps\" without \"frames\"; a video file says its own rate: leave it out");
+  }
+
   MediaSource read_string(const std::string& text) const {
-    if (starts_with_any_case(text, "data:") || is_remote(text)) return {.files = {read_url(text)}};
+    const std::string_view trimmed = without_leading_blanks(text);
+    if (starts_with_any_case(trimmed, "data:") || is_remote(trimmed)) return {.files = {read_url(trimmed)}};
+    std::string why_no_path;
     if (rules_.folder) {
-      if (std::optional<MediaSource> source = read_path(text)) return std::move(*source);
+      if (std::optional<MediaSource> source = read_path(text, why_no_path)) return std::move(*source);
     }
     check_size(text.size() / 4 * 3);
-    if (std::optional<FileContent> bytes = decode_base64(text)) return {.files = {std::move(*bytes)}};
-    if (rules_.folder) refuse(where_, "is {}: no file of that name in {}", shown(text), shown(rules_.folder->string()));
-    refuse(where_, "is {}: neither a data URL nor base64; send the file's content", shown(text));
+    Base64 decoded = decode_base64(text);
+    if (decoded.problem.empty()) return {.files = {std::move(decoded.bytes)}};
+    if (!why_no_path.empty())
+      refuse(where_, "is {}: {}, and no base64 ({})", shown(text), why_no_path, decoded.problem);
+    refuse(where_, "is {}: neither a data URL nor base64 ({}); send the file's content", shown(text), decoded.problem);
   }
 
   FileContent read_base64(const Json& value, const char* key) const {
     if (!value.is_string()) refuse(where_, "has {} that is {}, expected base64 text", key, value.type_name());
-    if (starts_with_any_case(value.as_string(), "data:")) return read_url(value.as_string());
-    check_size(value.as_string().size() / 4 * 3);
-    std::optional<FileContent> bytes = decode_base64(value.as_string());
-    if (!bytes) refuse(where_, "has {} that is no base64", key);
-    return std::move(*bytes);
+    const std::string_view trimmed = without_leading_blanks(value.as_string());
+    if (starts_with_any_case(trimmed, "data:")) return read_url(trimmed);
+    check_size(trimmed.size() / 4 * 3);
+    Base64 decoded = decode_base64(trimmed);
+    if (!decoded.problem.empty()) refuse(where_, "has {} that is no base64: {}", key, decoded.problem);
+    return std::move(decoded.bytes);
   }
 
   FileContent read_url(std::string_view url) const {
+    url = without_leading_blanks(url);
     if (!starts_with_any_case(url, "data:"))
       refuse(where_, "is {}: no URL is fetched; send the file's content as a data URL or base64", shown(url));
     const std::size_t comma = url.find(',');
@@ -147,9 +200,9 @@ class Reader {
       refuse(where_, "is a data URL without \";base64,\"; encode it so");
     const std::string_view text = url.substr(comma + 1);
     check_size(text.size() / 4 * 3);
-    std::optional<FileContent> bytes = decode_base64(text);
-    if (!bytes) refuse(where_, "is a data URL whose content is no base64");
-    return std::move(*bytes);
+    Base64 decoded = decode_base64(text);
+    if (!decoded.problem.empty()) refuse(where_, "is a data URL whose content is no base64: {}", decoded.problem);
+    return std::move(decoded.bytes);
   }
 
   MediaSource read_frames(const Json& frames, const Json* frame_rate) const {
@@ -165,8 +218,9 @@ class Reader {
       check_size(num_bytes += source.files.back().size());
     }
     if (frame_rate && !frame_rate->is_null()) {
-      if (!frame_rate->is_number() || !(frame_rate->as_double() > 0))
-        refuse(where_, "has fps that is {}, expected a positive number", shown(dump_json(*frame_rate)));
+      if (!frame_rate->is_number() || !is_frame_rate(frame_rate->as_double()))
+        refuse(where_, "has fps that is {}, expected a number from {} to {} frames a second",
+               shown(dump_json(*frame_rate)), kLeastRate, kMostRate);
       source.frame_rate = frame_rate->as_double();
     }
     return source;
@@ -177,14 +231,22 @@ class Reader {
       refuse(where_, "has {} frames, limit is {}; send fewer", num_frames, rules_.limits.max_frames);
   }
 
-  /// nullopt if there is nothing of that name.
-  std::optional<MediaSource> read_path(const std::string& text) const {
+  /// nullopt if there is nothing of that name, with what to say of it; nothing, if no path is like that.
+  std::optional<MediaSource> read_path(const std::string& text, std::string& why) const {
     constexpr std::size_t kLongestPath = 4096;
     if (text.empty() || text.size() > kLongestPath || text.find('\0') != std::string::npos) return std::nullopt;
     const fs::path path = *rules_.folder / text;
     std::error_code failed;
     const fs::file_status status = fs::status(path, failed);
-    if (!fs::exists(status)) return std::nullopt;
+    if (!fs::exists(status)) {
+      const std::string folder = shown(rules_.folder->empty() ? "." : rules_.folder->string());
+      // Others, such as a name that is too long, are those of base64.
+      const bool is_out_of_reach =
+          failed == std::errc::permission_denied || failed == std::errc::too_many_symbolic_link_levels;
+      why = is_out_of_reach ? fmt::format("no file of that name can be reached in {} ({})", folder, failed.message())
+                            : fmt::format("no file of that name in {}", folder);
+      return std::nullopt;
+    }
     if (is_video_ && fs::is_directory(status)) return read_folder(path);
     return MediaSource{.files = {read_file(path)}};
   }
@@ -215,9 +277,13 @@ class Reader {
     const auto num_bytes = static_cast<std::size_t>(fs::file_size(path, failed));
     if (!failed) check_size(num_bytes);
     std::ifstream file(path, std::ios::binary);
+    const int opened_with = file.is_open() ? 0 : errno;
     FileContent bytes(failed ? 0 : num_bytes);
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (failed || !file) refuse(where_, "cannot be read: {}", shown(path.string()));
+    if (failed || !file) {
+      refuse(where_, "cannot be read: {}{}", shown(path.string()),
+             opened_with == 0 ? "" : ": " + std::generic_category().message(opened_with));
+    }
     return bytes;
   }
 
