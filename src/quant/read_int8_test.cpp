@@ -125,7 +125,7 @@ TEST_CASE("read_int8: without convrot inputs are not rotated, without a size gro
   CHECK(read(usual).int8.rotation_group == 256);
 }
 
-TEST_CASE("read_int8: a description that says nothing of a rotation, or something unknown, is refused") {
+TEST_CASE("read_int8: a description that says nothing of a rotation, or speaks of other arithmetic, is refused") {
   for (const char* text : {"{}", R"({"params": {}})", R"({"convrot_groupsize": 16})"}) {
     Module module = rotated();
     module.put("comfy_quant", DType::kU8, text);
@@ -138,8 +138,9 @@ TEST_CASE("read_int8: a description that says nothing of a rotation, or somethin
     CHECK(contains(error_of(module), "\"zero_point\""));
   }
   Module module = rotated();
-  module.put("comfy_quant", DType::kU8,
-             R"({"format": "int8_tensorwise", "per_row": true, "orig_dtype": "torch.bfloat16", "num_experts": 1})");
+  module.put(
+      "comfy_quant", DType::kU8,
+      R"({"format": "int8_tensorwise", "per_row": true, "orig_dtype": "torch.bfloat16", "calibrated": "set B"})");
   CHECK(read(module).int8.rotation_group == 1);
 }
 
