@@ -16,7 +16,9 @@ class TextFile {
   explicit TextFile(std::string_view text)
       : path_(std::filesystem::temp_directory_path() / ("treble_line_reader_" + std::to_string(::getpid()))) {
     std::filesystem::remove(path_);
-    File::output(path_.string()).write(text);
+    File file = File::output(path_.string());
+    file.write(text);
+    file.keep();
   }
   ~TextFile() { std::filesystem::remove(path_); }
   TextFile(const TextFile&) = delete;
