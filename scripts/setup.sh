@@ -54,11 +54,12 @@ install_packages() {
     "${missing[@]}"
 }
 
-# build_preset PRESET LOG [TARGET...]: configures the preset the first time and builds the targets, or everything.
+# build_preset PRESET LOG [TARGET...]: configures the preset the first time and when it has changed, and builds the targets, or
+# everything.
 build_preset() {
   local preset=$1 log=$2
   shift 2
-  if [[ ! -f build/$preset/build.ninja ]]; then
+  if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/CMakeCache.txt ]]; then
     run_step "$log" "Configuring build/$preset ..." cmake --preset "$preset"
   fi
   run_step "$log" "Building build/$preset (the first time takes minutes; log: $log) ..." \
