@@ -59,7 +59,7 @@ install_packages() {
 build_preset() {
   local preset=$1 log=$2
   shift 2
-  if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/CMakeCache.txt ]]; then
+  if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/build.ninja ]]; then
     run_step "$log" "Configuring build/$preset ..." cmake --preset "$preset"
   fi
   run_step "$log" "Building build/$preset (the first time takes minutes; log: $log) ..." \
