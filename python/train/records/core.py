@@ -66,6 +66,10 @@ class Pool:
         count = max(round(len(order) / 5), 1)
         self.held_out, self.known = order[:count], order[count:]
 
+    def __repr__(self):
+        """The same in every process: items that hold a pool are split by it."""
+        return f"Pool({self.key})"
+
 
 class Meanings:
     """Descriptions of the categories of one sort: {category: [descriptions]}, a fifth of each category's held out."""
