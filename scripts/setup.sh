@@ -54,8 +54,8 @@ install_packages() {
     "${missing[@]}"
 }
 
-# build_preset PRESET LOG [TARGET...]: configures the preset the first time and when presets have changed, and builds the
-# targets, or everything.
+# build_preset PRESET LOG [TARGET...]: configures the preset the first time and when presets have changed, and builds
+# the targets, or everything.
 build_preset() {
   local preset=$1 log=$2
   shift 2

@@ -132,7 +132,7 @@ class Evaluation(unittest.TestCase):
         self.assertLessEqual(total, 2_000_000)
 
     def test_records_are_those_that_the_generators_make_here(self):
-        # A draw that depended on the process would make others. Pictures are left out: their files depend on the encoder.
+        # A draw that depended on the process would make others. Pictures are left out: files depend on the encoder.
         families_of_text = [family for family in families() if family not in MEDIA]
         for name in core.HELD_OUT_ROLES + ("calibration", "selection"):
             records = [json.loads(line) for line in (EVAL / f"{name}.jsonl").read_text().splitlines()]
