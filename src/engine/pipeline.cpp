@@ -60,24 +60,28 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const Encod
   const std::lock_guard lock(mutex_);
   const ThreadCount threads(num_threads_);
   const Workspace::Scope scope(workspace_);
+  const auto now = [&] {
+    if (timings) ops_->synchronize();
+    return Clock::now();
+  };
   Trace trace;
   if (observer) {
     trace = [&](const std::string& stage, const TensorView& view) {
       if (is_observed(stage)) observe(*ops_, observer, stage, view);
     };
   }
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = now();
   TensorView media_features;
   if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
-  const Clock::time_point vision_done = Clock::now();
+  const Clock::time_point vision_done = now();
   const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
   if (observer) observe(*ops_, observer, "hidden", hidden);
-  const Clock::time_point backbone_done = Clock::now();
+  const Clock::time_point backbone_done = now();
   const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
   if (timings) {
     timings->vision_ms += ms_between(start, vision_done);
     timings->backbone_ms += ms_between(vision_done, backbone_done);
-    timings->head_ms += ms_between(backbone_done, Clock::now());
+    timings->head_ms += ms_between(backbone_done, now());
   }
   return unpack_logits(records, logits);
 }

@@ -17,8 +17,8 @@ struct OpTime {
   double ms = 0;
 };
 
-/// Passes everything on to other operations and measures how long each takes. For backends that are done when a call
-/// returns.
+/// Passes everything on to other operations and measures how long each takes. It waits for each: on a device, what
+/// would overlap does not, and each time includes a launch.
 class ProfiledOps final : public Ops {
  public:
   explicit ProfiledOps(std::unique_ptr<Ops> ops) : ops_(std::move(ops)) {}
@@ -31,8 +31,10 @@ class ProfiledOps final : public Ops {
   DType activation_dtype() const override { return ops_->activation_dtype(); }
   Memory& memory() override { return ops_->memory(); }
   TensorView place_weight(const TensorView& host) override { return ops_->place_weight(host); }
+  TensorView place_table(const TensorView& host) override { return ops_->place_table(host); }
   TensorView upload(Workspace& workspace, const TensorView& host) override { return ops_->upload(workspace, host); }
   void download(const TensorView& source, void* host) override { ops_->download(source, host); }
+  void synchronize() override { ops_->synchronize(); }
   LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
                            std::initializer_list<const LinearWeight*> consumers) override {
     return ops_->linear_input(workspace, num_rows, consumers);
@@ -43,6 +45,7 @@ class ProfiledOps final : public Ops {
   void measure(std::string op, const Call& call) {
     const auto start = std::chrono::steady_clock::now();
     call();
+    ops_->synchronize();
     add(std::move(op), std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   void add(std::string op, double ms);

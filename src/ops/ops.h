@@ -254,10 +254,14 @@ class Ops {
   virtual Memory& memory() = 0;
   /// A weight as the backend reads it, from a host view that outlives the model. May return the view itself.
   virtual TensorView place_weight(const TensorView& host) = 0;
+  /// The same for a table of which a pass reads single rows; a backend may leave it in host memory.
+  virtual TensorView place_table(const TensorView& host) { return place_weight(host); }
   /// Copies host data into memory that the operations can read; may return the view itself.
   virtual TensorView upload(Workspace& workspace, const TensorView& host) = 0;
   /// Copies a contiguous result to the host, after all calls before it.
   virtual void download(const TensorView& source, void* host) = 0;
+  /// Returns when all calls before it are done: for measurements.
+  virtual void synchronize() {}
 
   /// Memory for the input of these Linears, in the form that their formats want it.
   virtual LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,

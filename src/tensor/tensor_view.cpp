@@ -37,6 +37,12 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
+TensorView TensorView::at(void* data) const {
+  TensorView out = *this;
+  out.data_ = data;
+  return out;
+}
+
 TensorView TensorView::slice(int dim, std::int64_t begin, std::int64_t end) const {
   if (dim < 0 || dim >= rank_ || begin < 0 || begin > end || end > size(dim))
     throw Error(ErrorCode::kInternal,

@@ -35,6 +35,8 @@ class TensorView {
   std::size_t num_bytes() const { return static_cast<std::size_t>(num_elements()) * size_of(dtype_); }
   bool is_contiguous() const;
 
+  /// The same shape and strides in other memory.
+  TensorView at(void* data) const;
   /// Elements [begin, end) of one dimension.
   TensorView slice(int dim, std::int64_t begin, std::int64_t end) const;
   /// Rows [begin, end) of the first dimension.
