@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -25,6 +28,20 @@ struct Pass {
   }
 };
 
+/// Outputs of Linears that share an input, [T, width] each, side by side in one tensor: a backend whose weights lie so
+/// too makes one product of them.
+template <std::size_t N>
+std::array<TensorView, N> take_side_by_side(const Pass& pass, const std::array<std::int64_t, N>& widths) {
+  const TensorView all = pass.activations(std::accumulate(widths.begin(), widths.end(), std::int64_t{0}));
+  std::array<TensorView, N> outputs;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    outputs[i] = all.slice(1, begin, begin + widths[i]);
+    begin += widths[i];
+  }
+  return outputs;
+}
+
 /// Applies one Linear to an input: input [T, in_features] -> out [T, out_features].
 void apply(const Pass& pass, const LinearWeight& weight, const LinearInput& input, const TensorView& out) {
   pass.ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, out}}});
@@ -37,8 +54,7 @@ void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInp
   const std::int64_t k_heads = config.linear_num_key_heads, v_heads = config.linear_num_value_heads;
   const std::int64_t k_dim = config.linear_key_head_dim, v_dim = config.linear_value_head_dim;
 
-  const TensorView mixed = pass.activations(config.conv_dim()), z = pass.activations(config.value_dim());
-  const TensorView b = pass.activations(v_heads), a = pass.activations(v_heads);
+  const auto [mixed, z, b, a] = take_side_by_side<4>(pass, {config.conv_dim(), config.value_dim(), v_heads, v_heads});
   pass.ops.linear(
       {.input = input,
        .outputs = std::array{Linear::Output{&weights.in_proj_qkv, mixed}, Linear::Output{&weights.in_proj_z, z},
@@ -89,8 +105,8 @@ void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearIn
   const std::int64_t T = pass.total_tokens, head_dim = config.head_dim;
   const std::int64_t q_heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
 
-  const TensorView query_and_gate = pass.activations(q_heads * 2 * head_dim);
-  const TensorView key = pass.activations(kv_heads * head_dim), value = pass.activations(kv_heads * head_dim);
+  const auto [query_and_gate, key, value] =
+      take_side_by_side<3>(pass, {q_heads * 2 * head_dim, kv_heads * head_dim, kv_heads * head_dim});
   pass.ops.linear(
       {.input = input,
        .outputs = std::array{Linear::Output{&weights.q_proj, query_and_gate}, Linear::Output{&weights.k_proj, key},

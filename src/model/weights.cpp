@@ -19,13 +19,22 @@ class Reader {
   Reader scope(const std::string& name) const { return Reader(source_, ops_, model_, prefix_ + name + "."); }
 
   TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) const {
-    return place(source_.tensor(prefix_ + name, shape));
+    return place_own(source_.tensor(prefix_ + name, shape));
+  }
+
+  /// A table of which a pass reads single rows.
+  TensorView table(const std::string& name, std::initializer_list<std::int64_t> shape) const {
+    const TensorView host = source_.tensor(prefix_ + name, shape);
+    model_.weight_bytes += host.num_bytes();
+    return keep(host, ops_.place_table(host));
   }
 
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias = false) const {
     LinearWeight linear = source_.linear(prefix_ + name, out_features, in_features, has_bias);
-    for (TensorView* view : linear.tensors()) *view = place(*view);
+    // A quantised projection may be rows of a tensor that others share.
+    const bool is_own = linear.format == WeightFormat::kDense;
+    for (TensorView* view : linear.tensors()) *view = is_own ? place_own(*view) : place(*view);
     return linear;
   }
 
@@ -44,6 +53,14 @@ class Reader {
     if (!host) return host;
     model_.weight_bytes += host.num_bytes();
     return ops_.place_weight(host);
+  }
+
+  TensorView place_own(const TensorView& host) const { return keep(host, place(host)); }
+
+  /// What the backend has copied is read no more.
+  TensorView keep(const TensorView& host, const TensorView& placed) const {
+    if (host && placed.data() != host.data()) source_.release(host);
+    return placed;
   }
 
   WeightSource& source_;
@@ -98,7 +115,7 @@ LayerWeights read_layer(const Reader& reader, const TextConfig& config, LayerKin
 
 BackboneWeights read_backbone(const Reader& reader, const TextConfig& config) {
   BackboneWeights backbone;
-  backbone.embed_tokens = reader.tensor("embed_tokens.weight", {config.vocab_size, config.hidden_size});
+  backbone.embed_tokens = reader.table("embed_tokens.weight", {config.vocab_size, config.hidden_size});
   for (std::size_t i = 0; i < config.layer_types.size(); ++i)
     backbone.layers.push_back(read_layer(reader.scope(fmt::format("layers.{}", i)), config, config.layer_types[i]));
   backbone.norm = reader.tensor("norm.weight", {config.hidden_size});
@@ -218,7 +235,7 @@ Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops) {
   model.output_embedding =
       config.tie_word_embeddings
           ? model.backbone.embed_tokens
-          : Reader(source, ops, model, "").tensor("lm_head.weight", {config.text.vocab_size, config.text.hidden_size});
+          : Reader(source, ops, model, "").table("lm_head.weight", {config.text.vocab_size, config.text.hidden_size});
   model.head = read_head(Reader(source, ops, model, "head."), config.head);
   return model;
 }
