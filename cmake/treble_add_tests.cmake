@@ -1,4 +1,5 @@
-# cmake -D PROGRAM=... -D WORKING_DIRECTORY=... -D LABEL=... -D PROCESSORS=... -D OUT=... -P treble_add_tests.cmake
+# cmake -D PROGRAM=... -D WORKING_DIRECTORY=... -D LABEL=... -D PREFIX=... -D PROCESSORS=... -D OUT=...
+#       -P treble_add_tests.cmake
 #   Writes to OUT an add_test() for each case of a doctest program. Like doctest_discover_tests(), but a case's name may
 #   hold any character.
 
@@ -16,8 +17,8 @@ while(listing MATCHES "^([^\n]*)\n(.*)$")
   string(REGEX REPLACE "([\\,])" "\\\\\\1" filter "${case}")
   # A name that doctest does not find would pass without running; that it ran nothing fails the test.
   string(APPEND script
-    "add_test([==[${case}]==] [==[${PROGRAM}]==] [==[--test-case=${filter}]==])\n"
-    "set_tests_properties([==[${case}]==] PROPERTIES\n"
+    "add_test([==[${PREFIX}${case}]==] [==[${PROGRAM}]==] [==[--test-case=${filter}]==])\n"
+    "set_tests_properties([==[${PREFIX}${case}]==] PROPERTIES\n"
     "  WORKING_DIRECTORY [==[${WORKING_DIRECTORY}]==] LABELS \"${LABEL}\" PROCESSORS ${PROCESSORS}\n"
     "  FAIL_REGULAR_EXPRESSION \"test cases: +0 \")\n")
 endwhile()

@@ -3,8 +3,8 @@
 # Settings that every target of ours shares; they never reach those who link to us.
 add_library(treble_settings INTERFACE)
 target_compile_features(treble_settings INTERFACE cxx_std_20)
-target_compile_options(treble_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+set(compiler_options
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
   # A designated initializer names what it sets; operands that are left out are empty.
   -Wno-missing-field-initializers
   # GCC 12 at -O3 takes "text" + std::string for overlapping copies: gcc.gnu.org/bugzilla, 105651.
@@ -13,12 +13,19 @@ target_compile_options(treble_settings INTERFACE
   -march=x86-64-v2
   # a*b+c stays two roundings where the source says so; kernels ask for fused steps by name.
   -ffp-contract=off)
+target_compile_options(treble_settings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${compiler_options};-Wpedantic>")
+# nvcc hands them to the compiler of the host's half, whose code, as nvcc makes it, is not pedantic.
+target_compile_options(treble_settings INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=$<JOIN:${compiler_options},,>;--expt-relaxed-constexpr>")
 if(TREBLE_WARNINGS_AS_ERRORS)
-  target_compile_options(treble_settings INTERFACE -Werror)
+  target_compile_options(treble_settings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")
 endif()
 if(TREBLE_SANITIZE)
   target_compile_options(treble_settings INTERFACE
-    -fsanitize=${TREBLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TREBLE_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   target_link_options(treble_settings INTERFACE -fsanitize=${TREBLE_SANITIZE})
 endif()
 if(TREBLE_SANITIZE MATCHES "address" AND TREBLE_SANITIZE MATCHES "undefined")
@@ -104,11 +111,13 @@ function(treble_library)
   endif()
 endfunction()
 
-# treble_test_program(NAME FOLDERS folder ... SOURCES a_test.cpp ... [LABEL label] [ALL_CORES])
+# treble_test_program(NAME FOLDERS folder ... SOURCES a_test.cpp ... [LABEL label] [PREFIX text] [DATA folder]
+#                     [ALL_CORES])
 #   A doctest program made of the objects of the folders and of those below them; CTest runs each case on its own.
-#   ALL_CORES: its cases use every core, so CTest runs nothing beside them.
+#   PREFIX: before the cases' names, where two programs have the same cases. DATA: where they find tests/data, if not
+#   there. ALL_CORES: its cases use every core, so CTest runs nothing beside them.
 function(treble_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "ALL_CORES" "LABEL" "FOLDERS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "ALL_CORES" "LABEL;PREFIX;DATA" "FOLDERS;SOURCES")
   treble_folders_below(folders ${ARG_FOLDERS})
   list(TRANSFORM folders PREPEND treble_)
   if(NOT TARGET treble_test_main)  # compiled once: it is most of what a small test program takes
@@ -117,7 +126,10 @@ function(treble_test_program name)
   endif()
   add_executable(${name} $<TARGET_OBJECTS:treble_test_main> ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${folders} doctest::doctest treble_settings)
-  target_compile_definitions(${name} PRIVATE TREBLE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  if(NOT ARG_DATA)
+    set(ARG_DATA ${PROJECT_SOURCE_DIR}/tests/data)
+  endif()
+  target_compile_definitions(${name} PRIVATE TREBLE_TEST_DATA="${ARG_DATA}")
 
   set(processors 1)
   if(ARG_ALL_CORES)
@@ -129,6 +141,7 @@ function(treble_test_program name)
       -D PROGRAM=$<TARGET_FILE:${name}>
       -D WORKING_DIRECTORY=${CMAKE_CURRENT_BINARY_DIR}
       -D LABEL=${ARG_LABEL}
+      -D PREFIX=${ARG_PREFIX}
       -D PROCESSORS=${processors}
       -D OUT=${tests}
       -P ${PROJECT_SOURCE_DIR}/cmake/treble_add_tests.cmake)

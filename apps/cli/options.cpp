@@ -6,7 +6,7 @@
 namespace treble::cli {
 
 void add_device_options(CLI::App& command, EngineOptions& options) {
-  command.add_option("--device", options.device, "cpu                           (default: cpu)")->type_name("NAME");
+  command.add_option("--device", options.device, "cpu, cuda or cuda:N           (default: cpu)")->type_name("NAME");
   command.add_option("--threads", options.num_threads, "threads of the CPU            (default: all it may use)")
       ->type_name("N");
   add_word_option<Precision>(command, "--precision", "TYPE", options.precision,
@@ -23,6 +23,12 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
                                     {"comfy-fused", Int8Activations::kComfyFused},
                                     {"comfy-fallback", Int8Activations::kComfyFallback}},
                                    "of INT8 releases: precise, comfy-fused or comfy-fallback  (default: precise)");
+  add_word_option<Embeddings>(command, "--embeddings", "WHERE", options.gpu.embeddings,
+                              {{"host", Embeddings::kHost}, {"device", Embeddings::kDevice}},
+                              "of GPUs: vocabulary tables in host or device memory  (default: host)");
+  add_word_option<Kernels>(command, "--kernels", "SET", options.gpu.kernels,
+                           {{"best", Kernels::kBest}, {"sm80", Kernels::kSm80}},
+                           "of GPUs: best, or sm80: those of every device  (default: best)");
 }
 
 void add_length_options(CLI::App& command, EngineOptions& options) {

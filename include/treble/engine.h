@@ -34,8 +34,27 @@ enum class WeightConversion {
 /// "as stored", "int8-convrot", "int8", "nf4".
 std::string_view to_string(WeightConversion conversion);
 
+/// Where a GPU's passes read the vocabulary tables, of which they need a few rows.
+enum class Embeddings {
+  kHost,    ///< in pinned memory of the host
+  kDevice,  ///< in the device's memory
+};
+
+/// The kernels that a GPU runs.
+enum class Kernels {
+  kBest,  ///< the best for the device
+  kSm80,  ///< those that every supported device runs: to compare with
+};
+
+/// Of GPUs.
+struct DeviceOptions {
+  Embeddings embeddings = Embeddings::kHost;
+  Kernels kernels = Kernels::kBest;
+};
+
 struct EngineOptions {
-  std::string device = "cpu";
+  std::string device = "cpu";  ///< "cpu"; "cuda" or "cuda:N" in a build that has it
+  DeviceOptions gpu;
   Precision precision = Precision::kF32;
   WeightConversion weights = WeightConversion::kNone;            ///< for releases in bf16, f16 or f32
   Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 Linears

@@ -3,14 +3,45 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <charconv>
+#include <optional>
+#include <string_view>
+
 #include "cpu/cpu_ops.h"
+#include "cuda/make_cuda_ops.h"
 
 namespace treble {
+namespace {
 
-std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, Int8Activations int8_activations) {
+/// The ordinal of "cuda" or "cuda:N".
+std::optional<int> cuda_ordinal(std::string_view device) {
+  constexpr std::string_view kName = "cuda";
+  if (!device.starts_with(kName)) return std::nullopt;
+  device.remove_prefix(kName.size());
+  if (device.empty()) return 0;
+  int ordinal = 0;
+  const auto [end, error] = std::from_chars(device.data() + 1, device.data() + device.size(), ordinal);
+  if (device.front() != ':' || error != std::errc() || end != device.data() + device.size()) return std::nullopt;
+  return ordinal;
+}
+
+cuda::CudaOptions cuda_options(int ordinal, DType activations, const DeviceOptions& options) {
+  return {.device = ordinal,
+          .activation_dtype = activations,
+          .kernels = options.kernels == Kernels::kBest ? cuda::KernelSet::kBest : cuda::KernelSet::kSm80,
+          .tables_on_device = options.embeddings == Embeddings::kDevice};
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, Int8Activations int8_activations,
+                              const DeviceOptions& options) {
   const DType activations = precision == Precision::kF32 ? DType::kF32 : DType::kBF16;
   if (device == "cpu") return std::make_unique<cpu::CpuOps>(activations, int8_activations);
-  throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"{}\"; this build has: cpu", device));
+  if (const std::optional<int> ordinal = cuda_ordinal(device))
+    return cuda::make_cuda_ops(cuda_options(*ordinal, activations, options));
+  throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"{}\"; this build has: cpu{}", device,
+                                              cuda::is_built() ? ", cuda, cuda:N" : ""));
 }
 
 }  // namespace treble

@@ -9,9 +9,11 @@
 
 namespace treble {
 
-/// The operations of a device: "cpu". The only place that names backends.
-/// @throws Error kDevice naming the device and those there are
+/// The operations of a device: "cpu", and "cuda" or "cuda:N" in a build that has it. The only place that names
+/// backends.
+/// @throws Error kDevice naming the device and those there are, or what is wrong with it
 std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision,
-                              Int8Activations int8_activations = Int8Activations::kPrecise);
+                              Int8Activations int8_activations = Int8Activations::kPrecise,
+                              const DeviceOptions& options = {});
 
 }  // namespace treble

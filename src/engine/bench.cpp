@@ -242,7 +242,8 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     report.model += fmt::format(", weights as {}", to_string(options.engine.weights));
   report_step(is_synthetic ? "making weights" : "loading weights");
   const int num_threads = resolve_threads(options.engine.num_threads);
-  std::unique_ptr<Ops> ops = make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations);
+  std::unique_ptr<Ops> ops =
+      make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations, options.engine.gpu);
   report.device =
       fmt::format("{}, {} threads, {} activations", ops->name(), num_threads, to_string(ops->activation_dtype()));
   ProfiledOps* profile = nullptr;

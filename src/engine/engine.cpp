@@ -34,7 +34,7 @@ EncodeOptions encode_options_of(const std::filesystem::path& folder, const Engin
 }
 
 Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
-  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations);
+  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations, options.gpu);
   Model model = load_model(folder, *ops, options.weights);
   return Pipeline(std::move(ops), std::move(model), options.num_threads);
 }

@@ -32,7 +32,7 @@ Precision other_precision(Precision precision) {
 }
 
 std::shared_ptr<Pipeline> open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
-  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations);
+  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations, options.gpu);
   Model model = load_model(folder, *ops, options.weights);
   return std::make_shared<Pipeline>(std::move(ops), std::move(model), options.num_threads);
 }
@@ -213,7 +213,7 @@ std::vector<GroupReport> measure_groups(std::span<const Grouping> groupings, std
 }
 
 std::string describe_device(const EngineOptions& options) {
-  const std::unique_ptr<Ops> ops = make_ops(options.device, options.precision);
+  const std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations, options.gpu);
   return fmt::format("{}, {} threads, {} activations", ops->name(), resolve_threads(options.num_threads),
                      to_string(ops->activation_dtype()));
 }

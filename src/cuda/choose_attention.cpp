@@ -1,0 +1,22 @@
+#include "cuda/choose_attention.h"
+
+#include <initializer_list>
+
+namespace treble::cuda {
+
+std::int64_t padded_head_dim(std::int64_t head_dim) {
+  // 72, the vision tower's, is not a multiple of the 16 terms of one product.
+  for (const std::int64_t built : {64, 80, 128, 256}) {
+    if (head_dim <= built) return built;
+  }
+  return 0;
+}
+
+AttentionKernel choose_attention(const AttentionShape& shape, KernelSet kernels) {
+  constexpr std::int64_t kElements = 8;  // 16 bytes of bf16
+  const bool fits = shape.dtype == DType::kBF16 && shape.is_aligned && shape.head_dim % kElements == 0 &&
+                    padded_head_dim(shape.head_dim) != 0;
+  return fits && kernels != KernelSet::kPlain ? AttentionKernel::kMmaSm80 : AttentionKernel::kRows;
+}
+
+}  // namespace treble::cuda

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernel_set.h"
+#include "tensor/dtype.h"
+
+namespace treble::cuda {
+
+enum class AttentionKernel {
+  kRows,     ///< fp32 arithmetic, a block for each query row, any head size: attention_rows.cu
+  kMmaSm80,  ///< mma.sync in bf16, tiles of 64 queries: attention_mma_sm80.cu
+};
+
+struct AttentionShape {
+  DType dtype;
+  std::int64_t num_queries, head_dim;
+  bool is_aligned;  ///< every row of query, key and value starts at a multiple of 16 bytes
+};
+
+AttentionKernel choose_attention(const AttentionShape& shape, KernelSet kernels);
+
+/// The head size that the mma.sync kernel is built for and that holds this one; 0 if none does.
+std::int64_t padded_head_dim(std::int64_t head_dim);
+
+}  // namespace treble::cuda

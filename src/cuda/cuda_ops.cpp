@@ -1,0 +1,109 @@
+#include "cuda/cuda_ops.h"
+
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include "cuda/status.h"
+
+namespace treble::cuda {
+namespace {
+
+/// Makes the device current for this thread, after saying what is wrong with it.
+/// @return its name and compute capability
+std::string open_device(const CudaOptions& options) {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "looking for GPUs");
+  if (options.device < 0 || options.device >= count) {
+    throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"cuda:{}\"; this machine has cuda:0 to cuda:{}",
+                                                options.device, count - 1));
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, options.device), "reading the GPU's properties");
+  constexpr int kOldestMajor = 8;
+  if (properties.major < kOldestMajor) {
+    throw Error(ErrorCode::kDevice,
+                fmt::format("device: cuda:{} is {} of compute capability {}.{}, expected 8.0 or more; use --device cpu",
+                            options.device, properties.name, properties.major, properties.minor));
+  }
+  check(cudaSetDevice(options.device), "opening the GPU");
+  return fmt::format("cuda:{} ({}, compute capability {}.{})", options.device, properties.name, properties.major,
+                     properties.minor);
+}
+
+int most_shared_bytes(int device) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "reading the GPU's properties");
+  return bytes;
+}
+
+}  // namespace
+
+bool is_built() {
+  return true;
+}
+
+int num_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();
+  return 0;
+}
+
+std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options) {
+  return std::make_unique<CudaOps>(options);
+}
+
+CudaOps::CudaOps(const CudaOptions& options)
+    : options_(options),
+      name_(open_device(options)),
+      shared_bytes_per_block_(most_shared_bytes(options.device)),
+      stream_(make_stream()),
+      staging_(memory_, stream_.get()),
+      scratch_(memory_),
+      cublas_lt_(memory_, stream_.get()),
+      weights_(options.device),
+      weight_upload_(stream_.get()) {
+  if (options.activation_dtype != DType::kF32 && options.activation_dtype != DType::kBF16) {
+    throw Error(ErrorCode::kArgument,
+                fmt::format("cuda: activations in {}, expected f32 or bf16", to_string(options.activation_dtype)));
+  }
+}
+
+CudaOps::~CudaOps() {
+  cudaStreamSynchronize(stream_.get());  // nothing may read what the members give back
+}
+
+TensorView CudaOps::place_weight(const TensorView& host) {
+  if (!host.is_contiguous()) {
+    throw Error(ErrorCode::kInternal, fmt::format("cuda: a weight {} is not contiguous", host.describe()));
+  }
+  std::byte* device = weights_.take(host.num_bytes());
+  weight_upload_.copy(host.data(), host.num_bytes(), device);
+  return host.at(device);
+}
+
+TensorView CudaOps::place_table(const TensorView& host) {
+  if (options_.tables_on_device) return place_weight(host);
+  tables_.push_back(make_pinned(host.num_bytes()));
+  parallel_copy(host.data(), host.num_bytes(), tables_.back().get());
+  return host.at(tables_.back().get());
+}
+
+TensorView CudaOps::upload(Workspace& workspace, const TensorView& host) {
+  const TensorView flat = workspace.take(host.dtype(), {host.num_elements()});
+  staging_.copy(host.data(), host.num_bytes(), flat.data());
+  return host.at(flat.data());
+}
+
+void CudaOps::download(const TensorView& source, void* host) {
+  check(cudaMemcpyAsync(host, source.data(), source.num_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
+        "copying results to the host");
+  synchronize();
+}
+
+void CudaOps::synchronize() {
+  check(cudaStreamSynchronize(stream_.get()), "running kernels");
+}
+
+}  // namespace treble::cuda

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/cublas_lt.h"
+#include "cuda/device_memory.h"
+#include "cuda/handles.h"
+#include "cuda/host_staging.h"
+#include "cuda/make_cuda_ops.h"
+#include "cuda/weight_arena.h"
+#include "cuda/weight_upload.h"
+#include "ops/ops.h"
+
+namespace treble::cuda {
+
+/// Ops on one NVIDIA GPU. All work goes through one stream, in the order of the calls; only download() waits for it.
+/// Weights are copied to the device once; vocabulary tables stay in pinned host memory, which kernels read directly.
+class CudaOps final : public Ops {
+ public:
+  explicit CudaOps(const CudaOptions& options);
+  ~CudaOps() override;
+
+  std::string name() const override { return name_; }
+  DType activation_dtype() const override { return options_.activation_dtype; }
+  Memory& memory() override { return memory_; }
+  TensorView place_weight(const TensorView& host) override;
+  TensorView place_table(const TensorView& host) override;
+  TensorView upload(Workspace& workspace, const TensorView& host) override;
+  void download(const TensorView& source, void* host) override;
+  void synchronize() override;
+
+ private:
+  void do_embedding(const Embedding& args) override;
+  void do_rms_norm(const RmsNorm& args) override;
+  void do_linear(const Linear& args) override;
+  void do_linear_swiglu(const LinearSwiglu& args) override;
+  void do_rotary_tables(const RotaryTables& args) override;
+  void do_attention_inputs(const AttentionInputs& args) override;
+  void do_attention(const Attention& args) override;
+  void do_delta_rule_inputs(const DeltaRuleInputs& args) override;
+  void do_gated_delta_rule(const GatedDeltaRule& args) override;
+  void do_gated_rms_norm(const GatedRmsNorm& args) override;
+  void do_layer_norm(const LayerNorm& args) override;
+  void do_span_mean(const SpanMean& args) override;
+  void do_gelu(const Gelu& args) override;
+  void do_add_rows(const AddRows& args) override;
+  void do_scatter_rows(const ScatterRows& args) override;
+  void do_add_interpolated_rows(const AddInterpolatedRows& args) override;
+  void do_axial_rotary_tables(const AxialRotaryTables& args) override;
+  void do_rotate_heads(const RotateHeads& args) override;
+  void do_option_features(const OptionFeatures& args) override;
+  void do_option_logits(const OptionLogits& args) override;
+
+  /// Some Linears of one input whose weights and whose outputs lie side by side: one product.
+  struct LinearRun {
+    const LinearWeight* first;  // its bias, if there is only one Linear
+    std::int64_t out_features;
+    void* out;
+    std::int64_t out_stride;
+    DType out_dtype;
+  };
+  static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
+  void multiply(const TensorView& input, const LinearRun& run);
+  void multiply_tiles(const TensorView& input, const LinearRun& run);
+  void multiply_f32(const TensorView& input, const LinearRun& run);
+
+  void attention_rows(const Attention& args);
+  void attention_mma_sm80(const Attention& args);
+  void delta_rule_steps(const GatedDeltaRule& args);
+  void delta_rule_chunks_sm80(const GatedDeltaRule& args);
+
+  CudaOptions options_;
+  std::string name_;
+  int shared_bytes_per_block_ = 0;  // the most dynamic shared memory that a block may ask for
+  DeviceMemory memory_;
+  Stream stream_;
+  HostStaging staging_;
+  Workspace scratch_;  // inside one operation
+  CublasLt cublas_lt_;
+  WeightArena weights_;
+  WeightUpload weight_upload_;
+  std::vector<PinnedMemory> tables_;
+};
+
+}  // namespace treble::cuda

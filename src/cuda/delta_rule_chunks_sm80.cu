@@ -1,0 +1,74 @@
+#include "cuda/delta_rule_chunks_sm80.cuh"
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/cuda_ops.h"
+#include "cuda/launch.cuh"
+
+namespace treble::cuda {
+namespace {
+
+using namespace delta_rule;
+
+struct Plan {
+  std::vector<Chunk> chunks;
+  std::vector<Sequence> sequences;  // the longest first, so that the last block to start is a short one
+};
+
+Plan make_plan(const TensorView& cu_seqlens) {
+  const std::int32_t* borders = cu_seqlens.as<std::int32_t>();
+  Plan plan;
+  for (std::int32_t n = 0; n + 1 < cu_seqlens.size(0); ++n) {
+    if (borders[n] == borders[n + 1]) continue;
+    const auto first_chunk = static_cast<std::int32_t>(plan.chunks.size());
+    for (std::int32_t token = borders[n]; token < borders[n + 1]; token += kChunk)
+      plan.chunks.push_back({token, std::min(kChunk, borders[n + 1] - token)});
+    plan.sequences.push_back({first_chunk, static_cast<std::int32_t>(plan.chunks.size()) - first_chunk, n});
+  }
+  std::stable_sort(plan.sequences.begin(), plan.sequences.end(),
+                   [](const Sequence& a, const Sequence& b) { return a.num_chunks > b.num_chunks; });
+  return plan;
+}
+
+}  // namespace
+
+void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
+  const std::int64_t num_v_heads = args.value.size(1), value_dim = args.value.size(2);
+  const Plan plan = make_plan(args.cu_seqlens);
+  const auto num_chunks = static_cast<std::int64_t>(plan.chunks.size());
+  const auto num_seqs = static_cast<std::int64_t>(plan.sequences.size());
+  const TensorView& state = args.recurrent_state;
+
+  const Workspace::Scope scope(scratch_);
+  const auto take_triangles = [&] {
+    const TensorView view = scratch_.take(DType::kF16, {num_chunks * num_v_heads, kChunk, kChunk});
+    return static_cast<std::uint16_t*>(view.data());
+  };
+  const ChunkMatrices matrices{take_triangles(), take_triangles(),
+                               scratch_.take(DType::kF32, {num_chunks * num_v_heads, 2, kChunk}).as<float>()};
+  const Operands operands{const_heads<bfloat16>(args.query),
+                          const_heads<bfloat16>(args.key),
+                          const_heads<bfloat16>(args.value),
+                          heads_of<bfloat16>(args.out),
+                          const_rows<float>(args.log_decay),
+                          const_rows<float>(args.beta),
+                          state ? state.as<float>() : nullptr,
+                          {state ? state.stride(0) : 0, state ? state.stride(1) : 0, state ? state.stride(2) : 0},
+                          staging_.bring(plan.chunks.data(), num_chunks),
+                          staging_.bring(plan.sequences.data(), num_seqs),
+                          matrices,
+                          static_cast<int>(num_v_heads),
+                          static_cast<int>(num_v_heads / args.key.size(1)),
+                          args.scale};
+  launch("delta_rule: chunk matrices", stream_.get(),
+         {dim3(blocks_for(num_chunks, 1), blocks_for(num_v_heads, 1)), kThreads, chunk_matrices_shared_bytes()},
+         chunk_matrices_kernel, operands);
+  const bool fits_twice = chunk_states_shared_bytes(2) <= static_cast<std::size_t>(shared_bytes_per_block_);
+  launch("delta_rule: chunk states", stream_.get(),
+         {dim3(blocks_for(num_seqs, 1), blocks_for(num_v_heads, 1), blocks_for(value_dim, kValueBlock)), kThreads,
+          chunk_states_shared_bytes(fits_twice ? 2 : 1)},
+         fits_twice ? chunk_states_kernel<2> : chunk_states_kernel<1>, operands);
+}
+
+}  // namespace treble::cuda

@@ -1,0 +1,253 @@
+#include <treble/error.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cuda/cuda_ops.h"
+#include "cuda/launch.cuh"
+#include "cuda/rows.cuh"
+
+// Convolution, SiLU and L2 norm: a warp takes a head and kStrip tokens, four neighbouring features in each lane, with
+// the taps and the last inputs in registers. The gates and the new convolution state are kernels of their own. Limit:
+// device memory; every input is read once and (kernel size - 1) / kStrip times more from cache.
+
+namespace treble::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / kWarpSize;
+constexpr int kStrip = 16;    // tokens
+constexpr int kFeatures = 4;  // neighbours in a lane
+constexpr int kMostTaps = 8;
+constexpr int kMostVectors = 8;  // of kFeatures in a lane: heads of at most 1,024
+
+/// Four neighbouring elements, zeros past the end.
+template <typename T>
+__device__ __forceinline__ void load_four(const T* row, int i, int count, bool is_aligned, float (&values)[kFeatures]) {
+  if (is_aligned && i + kFeatures <= count) {
+    if constexpr (sizeof(T) == 2) {
+      const uint2 packed = *reinterpret_cast<const uint2*>(row + i);
+      values[0] = low_bf16(packed.x), values[1] = high_bf16(packed.x);
+      values[2] = low_bf16(packed.y), values[3] = high_bf16(packed.y);
+    } else {
+      const float4 four = *reinterpret_cast<const float4*>(row + i);
+      values[0] = four.x, values[1] = four.y, values[2] = four.z, values[3] = four.w;
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kFeatures; ++j) values[j] = i + j < count ? widen(row[i + j]) : 0.0f;
+}
+
+template <typename T>
+__device__ __forceinline__ void store_four(const float (&values)[kFeatures], T* row, int i, int count,
+                                           bool is_aligned) {
+  if (is_aligned && i + kFeatures <= count) {
+    if constexpr (sizeof(T) == 2) {
+      *reinterpret_cast<uint2*>(row + i) = make_uint2(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]));
+    } else {
+      *reinterpret_cast<float4*>(row + i) = make_float4(values[0], values[1], values[2], values[3]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kFeatures; ++j) {
+    if (i + j < count) row[i + j] = narrow<T>(values[j]);
+  }
+}
+
+template <typename T>
+struct ConvolvedHeads {
+  Rows<const T> mixed;
+  const bfloat16* weight;  // [conv_dim, num_taps]
+  const T* state;          // [N, conv_dim, num_taps - 1], or null: zeros
+  std::int64_t state_stride;
+  const std::int32_t* cu_seqlens;
+  int num_seqs, num_taps;
+  std::int32_t num_tokens;
+  std::int64_t conv_dim;
+  int num_k_heads, num_v_heads, key_head_dim, value_head_dim;
+  bool is_aligned;
+  Heads<T> query, key, value;
+};
+
+/// @tparam kTaps     num_taps, or 0: any up to kMostTaps
+/// @tparam kVectors  of kFeatures in a lane
+template <typename T, int kTaps, int kVectors>
+__global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> args) {
+  const int num_taps = kTaps > 0 ? kTaps : args.num_taps;
+  constexpr int kHeld = kTaps > 0 ? kTaps : kMostTaps;
+  const int head = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  if (head >= 2 * args.num_k_heads + args.num_v_heads) return;
+  const bool is_query = head < args.num_k_heads, is_value = head >= 2 * args.num_k_heads;
+  const int own_head = is_query ? head : is_value ? head - 2 * args.num_k_heads : head - args.num_k_heads;
+  const int head_dim = is_value ? args.value_head_dim : args.key_head_dim;
+  const std::int64_t first_channel = is_value ? 2 * static_cast<std::int64_t>(args.num_k_heads) * args.key_head_dim +
+                                                    static_cast<std::int64_t>(own_head) * head_dim
+                                              : static_cast<std::int64_t>(head) * head_dim;
+  const Heads<T>& out = is_query ? args.query : is_value ? args.value : args.key;
+  const auto begin = static_cast<std::int32_t>(blockIdx.x) * kStrip;
+  const std::int32_t end = min(begin + kStrip, args.num_tokens);
+  int sequence = sequence_of(args.cu_seqlens, args.num_seqs, begin);
+  std::int32_t sequence_end = args.cu_seqlens[sequence + 1];
+
+  float weights[kVectors][kHeld][kFeatures] = {};
+  float inputs[kVectors][kHeld][kFeatures] = {};  // of the taps, oldest first
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+#pragma unroll
+    for (int j = 0; j < kFeatures; ++j) {
+      const int feature = (v * kWarpSize + lane_id()) * kFeatures + j;
+      if (feature >= head_dim) continue;
+#pragma unroll
+      for (int tap = 0; tap < kHeld; ++tap) {
+        if (tap < num_taps) weights[v][tap][j] = widen(args.weight[(first_channel + feature) * num_taps + tap]);
+      }
+    }
+  }
+
+  // The input of a token before `token`, which may lie before the sequence's first.
+  const auto load_input = [&](std::int32_t source, int v, float(&values)[kFeatures]) {
+    const int feature = (v * kWarpSize + lane_id()) * kFeatures;
+    const std::int32_t sequence_begin = args.cu_seqlens[sequence];
+    if (source >= sequence_begin) {
+      load_four(args.mixed.row(source) + first_channel, feature, head_dim, args.is_aligned, values);
+      return;
+    }
+#pragma unroll
+    for (int j = 0; j < kFeatures; ++j) {
+      const bool is_there = args.state && feature + j < head_dim;
+      values[j] = is_there
+                      ? widen(args.state[sequence * args.state_stride + (first_channel + feature + j) * (num_taps - 1) +
+                                         num_taps - 1 + source - sequence_begin])
+                      : 0.0f;
+    }
+  };
+
+  bool is_start = true;  // the inputs before this token are not held
+  for (std::int32_t token = begin; token < end; ++token) {
+    while (token >= sequence_end) {
+      sequence_end = args.cu_seqlens[++sequence + 1];
+      is_start = true;
+    }
+    float values[kVectors][kFeatures] = {};
+    float squares = 0;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (v * kWarpSize * kFeatures >= head_dim) break;
+#pragma unroll
+      for (int tap = 0; tap < kHeld; ++tap) {
+        if (tap >= num_taps) break;
+        if (is_start || tap == num_taps - 1) {
+          load_input(token - num_taps + 1 + tap, v, inputs[v][tap]);
+        } else if (tap + 1 < kHeld) {
+#pragma unroll
+          for (int j = 0; j < kFeatures; ++j) inputs[v][tap][j] = inputs[v][tap + 1][j];
+        }
+#pragma unroll
+        for (int j = 0; j < kFeatures; ++j) values[v][j] += weights[v][tap][j] * inputs[v][tap][j];
+      }
+#pragma unroll
+      for (int j = 0; j < kFeatures; ++j) {
+        values[v][j] = round_to<T>(silu(round_to<T>(values[v][j])));
+        squares += values[v][j] * values[v][j];
+      }
+    }
+    is_start = false;
+    const float factor = is_value ? 1.0f : 1.0f / sqrtf(warp_sum(squares) + 1e-6f);
+    T* row = out.row(token, own_head);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int feature = (v * kWarpSize + lane_id()) * kFeatures;
+      if (feature >= head_dim) break;
+#pragma unroll
+      for (int j = 0; j < kFeatures; ++j) values[v][j] *= factor;
+      store_four(values[v], row, feature, head_dim, args.is_aligned);
+    }
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    gates_kernel(Rows<const T> a, Rows<const T> b, const bfloat16* A_log, const bfloat16* dt_bias,
+                 std::int64_t num_tokens, int num_heads, Rows<float> log_decay, Rows<float> beta) {
+  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (item >= num_tokens * num_heads) return;
+  const std::int64_t token = item / num_heads;
+  const int head = static_cast<int>(item % num_heads);
+  const float x = widen(a.row(token)[head]) + widen(dt_bias[head]);
+  const float softplus = x > 20.0f ? x : log1pf(expf(x));
+  log_decay.row(token)[head] = -expf(widen(A_log[head])) * softplus;
+  beta.row(token)[head] = round_to<T>(sigmoid(widen(b.row(token)[head])));
+}
+
+/// The last tokens of each sequence; of one shorter than the state, what was there moves up.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    conv_state_kernel(Rows<const T> mixed, const std::int32_t* cu_seqlens, std::int64_t conv_dim, int state_size,
+                      T* state, std::int64_t state_stride) {
+  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (channel >= conv_dim) return;
+  const std::int32_t begin = cu_seqlens[blockIdx.y], length = cu_seqlens[blockIdx.y + 1] - begin;
+  T* own = state + blockIdx.y * state_stride + channel * state_size;
+  for (int i = 0; i < state_size; ++i) {
+    const std::int32_t source = length - state_size + i;
+    own[i] = source >= 0 ? mixed.row(begin + source)[channel] : own[i + length];
+  }
+}
+
+}  // namespace
+
+void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
+  const std::int64_t num_tokens = args.mixed.size(0), conv_dim = args.mixed.size(1);
+  const std::int64_t num_taps = args.conv_weight.size(1), num_seqs = args.cu_seqlens.size(0) - 1;
+  const std::int64_t key_head_dim = args.key.size(2), value_head_dim = args.value.size(2);
+  const std::int64_t num_heads = 2 * args.key.size(1) + args.value.size(1);
+  constexpr std::int64_t kMostFeatures = kMostVectors * kWarpSize * kFeatures;
+  if (num_taps > kMostTaps || key_head_dim > kMostFeatures || value_head_dim > kMostFeatures) {
+    throw Error(ErrorCode::kInternal, "cuda: delta_rule_inputs: " + std::to_string(num_taps) + " taps, heads of " +
+                                          std::to_string(key_head_dim) + " and " + std::to_string(value_head_dim) +
+                                          " features; expected at most " + std::to_string(kMostTaps) + " and " +
+                                          std::to_string(kMostFeatures));
+  }
+  if (num_seqs == 0) return;
+  const std::int32_t* cu_seqlens = staging_.bring(args.cu_seqlens.as<std::int32_t>(), num_seqs + 1);
+  with_type(args.mixed.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const bool is_aligned = rows_are_aligned(args.mixed, args.query, args.key, args.value) &&
+                            key_head_dim % kFeatures == 0 && value_head_dim % kFeatures == 0;
+    const ConvolvedHeads<T> heads{const_rows<T>(args.mixed),
+                                  args.conv_weight.as<bfloat16>(),
+                                  args.conv_state ? args.conv_state.template as<T>() : nullptr,
+                                  args.conv_state ? args.conv_state.stride(0) : 0,
+                                  cu_seqlens,
+                                  static_cast<int>(num_seqs),
+                                  static_cast<int>(num_taps),
+                                  static_cast<std::int32_t>(num_tokens),
+                                  conv_dim,
+                                  static_cast<int>(args.key.size(1)),
+                                  static_cast<int>(args.value.size(1)),
+                                  static_cast<int>(key_head_dim),
+                                  static_cast<int>(value_head_dim),
+                                  is_aligned,
+                                  heads_of<T>(args.query),
+                                  heads_of<T>(args.key),
+                                  heads_of<T>(args.value)};
+    const bool is_usual = num_taps == 4 && std::max(key_head_dim, value_head_dim) <= kWarpSize * kFeatures;
+    launch("delta_rule_inputs", stream_.get(),
+           {dim3(blocks_for(num_tokens, kStrip), blocks_for(num_heads, kWarps)), kThreads},
+           is_usual ? convolve_kernel<T, 4, 1> : convolve_kernel<T, 0, kMostVectors>, heads);
+    launch("delta_rule_inputs: gates", stream_.get(),
+           {dim3(blocks_for(num_tokens * args.value.size(1), kThreads)), kThreads}, gates_kernel<T>,
+           const_rows<T>(args.a), const_rows<T>(args.b), args.A_log.as<bfloat16>(), args.dt_bias.as<bfloat16>(),
+           num_tokens, static_cast<int>(args.value.size(1)), rows_of<float>(args.log_decay), rows_of<float>(args.beta));
+    // Not before: the first tokens of a sequence read the state.
+    if (!args.conv_state || num_taps == 1) return;
+    launch("delta_rule_inputs: state", stream_.get(),
+           {dim3(blocks_for(conv_dim, kThreads), blocks_for(num_seqs, 1)), kThreads}, conv_state_kernel<T>,
+           const_rows<T>(args.mixed), cu_seqlens, conv_dim, static_cast<int>(num_taps - 1),
+           args.conv_state.template as<T>(), args.conv_state.stride(0));
+  });
+}
+
+}  // namespace treble::cuda

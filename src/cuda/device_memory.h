@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tensor/workspace.h"
+
+namespace treble::cuda {
+
+/// Memory of one GPU, for activations and for scratch.
+class DeviceMemory final : public Memory {
+ public:
+  void* allocate(std::size_t num_bytes) override;
+  void free(void* block, std::size_t num_bytes) noexcept override;
+};
+
+}  // namespace treble::cuda

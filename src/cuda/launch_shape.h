@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/bfloat16.h"
+#include "tensor/dtype.h"
+
+namespace treble::cuda {
+
+/// How a kernel is started.
+struct LaunchShape {
+  dim3 grid;
+  int num_threads;
+  std::size_t shared_bytes = 0;  // dynamic
+};
+
+/// Blocks for `count` items, so many in each.
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  return static_cast<unsigned>((count + per_block - 1) / per_block);
+}
+
+/// Calls body with a value of the C++ type of a dtype, f32 or bf16.
+template <typename Body>
+void with_type(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) {
+    body(bfloat16{});
+  } else {
+    body(float{});
+  }
+}
+
+}  // namespace treble::cuda

@@ -1,0 +1,163 @@
+#include <array>
+
+#include "cuda/choose_linear.h"
+#include "cuda/cuda_ops.h"
+#include "cuda/launch.cuh"
+#include "cuda/rows.cuh"
+
+// Linears as products of cuBLASLt, and what goes around them.
+//
+// A bf16 weight is exact in a tensor core; an fp32 input is not. It is taken apart into three bf16 terms,
+//     x = high + middle + low,   8 bits of its 24 each,
+// whose products with the weight are added up in fp32: three products instead of one in fp32, which is an order of
+// magnitude slower, and as exact. Not-a-number stays one, and infinity becomes one.
+
+namespace treble::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kTerms = 3;
+
+/// terms [kTerms, T, width]
+__global__ void __launch_bounds__(kThreads) split_kernel(Rows<const float> input, std::int64_t num_tokens,
+                                                         std::int64_t width, bool is_aligned, bfloat16* terms) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
+  if (i >= width) return;
+  float rest[kGroup];
+  load_group(input.row(blockIdx.x), i, width, is_aligned, rest);
+#pragma unroll
+  for (int term = 0; term < kTerms; ++term) {
+    float rounded[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) rounded[j] = round_to<bfloat16>(rest[j]);
+    store_group(rounded, terms + (term * num_tokens + blockIdx.x) * width, i, width, true);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) rest[j] -= rounded[j];
+  }
+}
+
+/// Every row becomes the bias.
+__global__ void __launch_bounds__(kThreads)
+    fill_bias_kernel(const bfloat16* bias, std::int64_t width, Rows<float> out) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
+  if (i < width) out.row(blockIdx.x)[i] = widen(bias[i]);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    narrow_kernel(Rows<const float> from, std::int64_t width, bool is_aligned, Rows<bfloat16> to) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
+  if (i >= width) return;
+  float values[kGroup];
+  load_group(from.row(blockIdx.x), i, width, is_aligned, values);
+  store_group(values, to.row(blockIdx.x), i, width, is_aligned);
+}
+
+/// out = silu(gate) up, rounded after the silu and after the product.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    swiglu_kernel(Rows<const T> gate, Rows<const T> up, std::int64_t width, bool is_aligned, Rows<T> out) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
+  if (i >= width) return;
+  float gates[kGroup], ups[kGroup];
+  load_group(gate.row(blockIdx.x), i, width, is_aligned, gates);
+  load_group(up.row(blockIdx.x), i, width, is_aligned, ups);
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) gates[j] = round_to<T>(silu(gates[j])) * ups[j];
+  store_group(gates, out.row(blockIdx.x), i, width, is_aligned);
+}
+
+dim3 rows_and_columns(std::int64_t num_rows, std::int64_t width, std::int64_t per_thread) {
+  return dim3(blocks_for(num_rows, 1), blocks_for(width, kThreads * per_thread));
+}
+
+bool is_multiple_of_16(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
+
+}  // namespace
+
+void CudaOps::do_linear(const Linear& args) {
+  if (args.input.plain.size(0) == 0) return;
+  for (const LinearRun& run : merge_outputs(args.outputs)) multiply(args.input.plain, run);
+}
+
+void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
+  const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
+  const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
+                          is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
+  const LinearShape shape{input.size(0), run.out_features, input.size(1), is_aligned};
+  if (choose_linear(shape) == LinearKernel::kTiles) return multiply_tiles(input, run);
+  const TensorView& bias = run.first->bias;
+  if (input.dtype() == DType::kBF16 && !(bias && run.out_dtype == DType::kF32)) {
+    cublas_lt_.multiply({.num_tokens = shape.num_tokens,
+                         .out_features = run.out_features,
+                         .in_features = shape.in_features,
+                         .input = input.data(),
+                         .input_stride = input.stride(0),
+                         .weight = run.first->weight.data(),
+                         .bias = bias.data(),
+                         .out = run.out,
+                         .out_stride = run.out_stride,
+                         .out_dtype = run.out_dtype,
+                         .adds = false});
+    return;
+  }
+  multiply_f32(input, run);
+}
+
+/// Of an fp32 input, or with a bias to an fp32 output.
+void CudaOps::multiply_f32(const TensorView& input, const LinearRun& run) {
+  const std::int64_t num_tokens = input.size(0), width = input.size(1);
+  const Workspace::Scope scope(scratch_);
+  const bool is_split = input.dtype() == DType::kF32;
+  const int num_terms = is_split ? kTerms : 1;
+  TensorView terms = input;
+  if (is_split) {
+    terms = scratch_.take(DType::kBF16, {kTerms * num_tokens, width});
+    launch("linear: splitting fp32", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads},
+           split_kernel, const_rows<float>(input), num_tokens, width, rows_are_aligned(input), terms.as<bfloat16>());
+  }
+  const bool is_narrow = run.out_dtype == DType::kBF16;
+  Rows<float> out{static_cast<float*>(run.out), run.out_stride};
+  if (is_narrow) out = rows_of<float>(scratch_.take(DType::kF32, {num_tokens, run.out_features}));
+  const TensorView& bias = run.first->bias;
+  if (bias) {
+    launch("linear: bias", stream_.get(), {rows_and_columns(num_tokens, run.out_features, 1), kThreads},
+           fill_bias_kernel, bias.as<bfloat16>(), run.out_features, out);
+  }
+  for (int term = num_terms - 1; term >= 0; --term) {  // the smallest first
+    cublas_lt_.multiply({.num_tokens = num_tokens,
+                         .out_features = run.out_features,
+                         .in_features = width,
+                         .input = terms.rows(term * num_tokens, (term + 1) * num_tokens).data(),
+                         .input_stride = terms.stride(0),
+                         .weight = run.first->weight.data(),
+                         .bias = nullptr,
+                         .out = out.data,
+                         .out_stride = out.stride,
+                         .out_dtype = DType::kF32,
+                         .adds = bias || term < num_terms - 1});
+  }
+  if (!is_narrow) return;
+  launch("linear: rounding", stream_.get(), {rows_and_columns(num_tokens, run.out_features, kGroup), kThreads},
+         narrow_kernel, Rows<const float>{out.data, out.stride}, run.out_features, true,
+         Rows<bfloat16>{static_cast<bfloat16*>(run.out), run.out_stride});
+}
+
+void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
+  const std::int64_t num_tokens = args.input.plain.size(0), width = args.gate->out_features();
+  if (num_tokens == 0 || width == 0) return;
+  const Workspace::Scope scope(scratch_);
+  const TensorView both = scratch_.take(activation_dtype(), {num_tokens, 2 * width});
+  const TensorView gate = both.slice(1, 0, width), up = both.slice(1, width, 2 * width);
+  const std::array outputs = {Linear::Output{args.gate, gate}, Linear::Output{args.up, up}};
+  for (const LinearRun& run : merge_outputs(outputs)) multiply(args.input.plain, run);
+  with_type(activation_dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    launch("linear_swiglu", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads}, swiglu_kernel<T>,
+           const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, args.out.plain),
+           rows_of<T>(args.out.plain));
+  });
+}
+
+}  // namespace treble::cuda

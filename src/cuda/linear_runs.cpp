@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+#include <treble/error.h>
+
+#include "cuda/cuda_ops.h"
+
+namespace treble::cuda {
+namespace {
+
+void check_format(const LinearWeight& weight) {
+  if (weight.format == WeightFormat::kDense) return;
+  throw Error(ErrorCode::kDevice, fmt::format("cuda: weights stored in {} do not run on GPUs yet; use a plain bf16 "
+                                              "release, or --device cpu",
+                                              weight.format == WeightFormat::kNf4 ? "nf4" : "int8"));
+}
+
+}  // namespace
+
+std::vector<CudaOps::LinearRun> CudaOps::merge_outputs(std::span<const Linear::Output> outputs) {
+  std::vector<LinearRun> runs;
+  const std::byte* weight_end = nullptr;
+  for (const Linear::Output& output : outputs) {
+    const LinearWeight& weight = *output.weight;
+    check_format(weight);
+    if (weight.out_features() == 0) continue;
+    const auto* begin = static_cast<const std::byte*>(weight.weight.data());
+    if (!runs.empty()) {
+      LinearRun& last = runs.back();
+      const auto* out_end = static_cast<const std::byte*>(last.out) +
+                            static_cast<std::size_t>(last.out_features) * size_of(last.out_dtype);
+      const bool follows = begin == weight_end && output.out.data() == out_end &&
+                           output.out.dtype() == last.out_dtype && output.out.stride(0) == last.out_stride;
+      if (follows && !weight.bias && !last.first->bias) {
+        last.out_features += weight.out_features();
+        weight_end = begin + weight.weight.num_bytes();
+        continue;
+      }
+    }
+    runs.push_back({&weight, weight.out_features(), output.out.data(), output.out.stride(0), output.out.dtype()});
+    weight_end = begin + weight.weight.num_bytes();
+  }
+  return runs;
+}
+
+}  // namespace treble::cuda

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/intrinsics.cuh"
+#include "tensor/tensor_view.h"
+
+// Rows of activations in kernels: where they lie, reading and writing eight elements at a time, sums over a warp or a
+// block, and the functions that every stage shares.
+
+namespace treble::cuda {
+
+/// Rows of a view whose last dimension is contiguous.
+template <typename T>
+struct Rows {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+
+  __device__ T* row(std::int64_t i) const { return data + i * stride; }
+};
+
+/// [tokens, heads, head_dim]
+template <typename T>
+struct Heads {
+  T* data = nullptr;
+  std::int64_t token_stride = 0, head_stride = 0;
+
+  __device__ T* row(std::int64_t token, std::int64_t head) const {
+    return data + token * token_stride + head * head_stride;
+  }
+};
+
+template <typename T>
+Rows<T> rows_of(const TensorView& view) {
+  if (!view) return {};
+  return {view.as<T>(), view.stride(0)};
+}
+
+/// The same, to read only.
+template <typename T>
+Rows<const T> const_rows(const TensorView& view) {
+  if (!view) return {};
+  return {view.as<T>(), view.stride(0)};
+}
+
+template <typename T>
+Heads<T> heads_of(const TensorView& view) {
+  if (!view) return {};
+  return {view.as<T>(), view.stride(0), view.stride(1)};
+}
+
+template <typename T>
+Heads<const T> const_heads(const TensorView& view) {
+  if (!view) return {};
+  return {view.as<T>(), view.stride(0), view.stride(1)};
+}
+
+/// Whether every row of these views starts at a multiple of 16 bytes, so that eight elements may be read at once.
+template <typename... Views>
+bool rows_are_aligned(const Views&... views) {
+  const auto is_aligned = [](const TensorView& view) {
+    if (!view) return true;
+    const auto element = static_cast<std::int64_t>(size_of(view.dtype()));
+    bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0;
+    for (int dim = 0; dim + 1 < view.rank(); ++dim) aligned = aligned && view.stride(dim) * element % 16 == 0;
+    return aligned;
+  };
+  return (is_aligned(views) && ...);
+}
+
+constexpr int kGroup = 8;  // elements that a thread reads at once: 16 bytes of bf16
+
+/// Elements [i, i + 8) of a row of `count`, zeros past its end.
+template <typename T>
+__device__ __forceinline__ void load_group(const T* row, std::int64_t i, std::int64_t count, bool is_aligned,
+                                           float (&values)[kGroup]) {
+  if (is_aligned && i + kGroup <= count) {
+    if constexpr (sizeof(T) == 2) {
+      const uint4 packed = *reinterpret_cast<const uint4*>(row + i);
+      values[0] = low_bf16(packed.x), values[1] = high_bf16(packed.x);
+      values[2] = low_bf16(packed.y), values[3] = high_bf16(packed.y);
+      values[4] = low_bf16(packed.z), values[5] = high_bf16(packed.z);
+      values[6] = low_bf16(packed.w), values[7] = high_bf16(packed.w);
+    } else {
+      const float4 low = *reinterpret_cast<const float4*>(row + i);
+      const float4 high = *reinterpret_cast<const float4*>(row + i + 4);
+      values[0] = low.x, values[1] = low.y, values[2] = low.z, values[3] = low.w;
+      values[4] = high.x, values[5] = high.y, values[6] = high.z, values[7] = high.w;
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) values[j] = i + j < count ? widen(row[i + j]) : 0.0f;
+}
+
+/// Stores them, rounded to T; nothing past the row's end.
+template <typename T>
+__device__ __forceinline__ void store_group(const float (&values)[kGroup], T* row, std::int64_t i, std::int64_t count,
+                                            bool is_aligned) {
+  if (is_aligned && i + kGroup <= count) {
+    if constexpr (sizeof(T) == 2) {
+      *reinterpret_cast<uint4*>(row + i) = make_uint4(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]),
+                                                      pack_bf16(values[4], values[5]), pack_bf16(values[6], values[7]));
+    } else {
+      *reinterpret_cast<float4*>(row + i) = make_float4(values[0], values[1], values[2], values[3]);
+      *reinterpret_cast<float4*>(row + i + 4) = make_float4(values[4], values[5], values[6], values[7]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    if (i + j < count) row[i + j] = narrow<T>(values[j]);
+  }
+}
+
+/// On every lane.
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
+  return x;
+}
+__device__ __forceinline__ float warp_maximum(float x) {
+#pragma unroll
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) x = fmaxf(x, shuffle_xor(x, mask));
+  return x;
+}
+
+/// On every thread of a block of whole warps. @param partial  [32] in shared memory
+__device__ __forceinline__ float block_sum(float x, float* partial) {
+  x = warp_sum(x);
+  sync_block();  // an earlier sum's partials are read
+  if (lane_id() == 0) partial[warp_id()] = x;
+  sync_block();
+  const int num_warps = static_cast<int>(blockDim.x) / kWarpSize;
+  return warp_sum(lane_id() < num_warps ? partial[lane_id()] : 0.0f);
+}
+
+__device__ __forceinline__ float sigmoid(float x) {
+  return 1.0f / (1.0f + expf(-x));
+}
+__device__ __forceinline__ float silu(float x) {
+  return x / (1.0f + expf(-x));
+}
+
+/// The sequence that a token lies in: the last n with cu_seqlens[n] <= token.
+__device__ __forceinline__ int sequence_of(const std::int32_t* cu_seqlens, int num_seqs, std::int32_t token) {
+  int low = 0, high = num_seqs;  // cu_seqlens[low] <= token < cu_seqlens[high]
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (cu_seqlens[middle] <= token) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+}  // namespace treble::cuda
