@@ -133,12 +133,18 @@ TensorView run(OpTest& test, const Inputs& inputs, const TensorView& state) {
   return run(test, inputs, state, 0, inputs.borders.back(), inputs.borders);
 }
 
-/// A result sums over the features of a key and over the tokens of a chunk, in turn.
-Tolerance tolerance_of(OpTest& test, const Inputs& inputs) {
-  return tolerance(test.act(), inputs.sizes.key_head_dim + 64, 0.1);
+/// A result sums over the features of a key and over the tokens of a chunk, in turn. Where what is summed was rounded
+/// to 16 bits before, that adds its share.
+Tolerance tolerance_of(OpTest& test, const Inputs& inputs, DType dtype, double scale) {
+  Tolerance allowed = tolerance(dtype, inputs.sizes.key_head_dim + 64, scale);
+  allowed.absolute += test.operand_unit() * scale;
+  return allowed;
 }
-Tolerance state_tolerance(const Inputs& inputs) {
-  return tolerance(DType::kF32, inputs.sizes.key_head_dim + 64, 0.3);
+Tolerance tolerance_of(OpTest& test, const Inputs& inputs) {
+  return tolerance_of(test, inputs, test.act(), 0.1);
+}
+Tolerance state_tolerance(OpTest& test, const Inputs& inputs) {
+  return tolerance_of(test, inputs, DType::kF32, 0.3);
 }
 
 void expect_definition(OpTest& test, const Inputs& inputs) {
@@ -146,7 +152,7 @@ void expect_definition(OpTest& test, const Inputs& inputs) {
   const TensorView out = run(test, inputs, state);
   const Results expected = define(inputs, state.values);
   test.expect(out, expected.out, tolerance_of(test, inputs));
-  test.expect(state, expected.state, state_tolerance(inputs));
+  test.expect(state, expected.state, state_tolerance(test, inputs));
 }
 
 /// Norm of the difference over the norm of `expected`.
@@ -223,7 +229,7 @@ TEST_CASE("gated_delta_rule: a sequence gives the same output alone and inside a
       const TensorView out = run(test, inputs, state);
       const Results expected = define(inputs, state.values);
       test.expect(out, expected.out, tolerance_of(test, inputs));
-      test.expect(state, expected.state, state_tolerance(inputs));
+      test.expect(state, expected.state, state_tolerance(test, inputs));
 
       for (std::size_t n = 0; n < lengths.size(); ++n) {
         const auto state_begin = state.values.begin() + static_cast<std::int64_t>(n) * state_size(inputs);
@@ -241,6 +247,35 @@ TEST_CASE("gated_delta_rule: a sequence gives the same output alone and inside a
   }
 }
 
+TEST_CASE("gated_delta_rule: the model's head sizes, packed, with and without a state, give what they give alone") {
+  for (const Backend& backend : backends()) {
+    const Lengths lengths = {70, 0, 1, 200};
+    OpTest test("gated_delta_rule", backend, 7);
+    const Inputs inputs = random_inputs(test, {1, 2, 128, 128}, lengths);
+    const Operand state = random_state(test, inputs);
+    const TensorView out = run(test, inputs, state);
+    const Results expected = define(inputs, state.values);
+    test.expect(out, expected.out, tolerance_of(test, inputs));
+    test.expect(state, expected.state, state_tolerance(test, inputs));
+    const Results from_zero = define(inputs, Values(expected.state.size()));
+    const TensorView without = run(test, inputs, {});
+    test.expect(without, from_zero.out, tolerance_of(test, inputs));
+    const TensorView alone = run(test, inputs, {}, 71, 271, {0, 200});
+    test.expect(alone, test.read(without.rows(71, 271)), {0, 0});
+  }
+}
+
+TEST_CASE("gated_delta_rule: the model's head sizes with decays so strong that they vanish") {
+  for (const Backend& backend : backends()) {
+    OpTest test("gated_delta_rule", backend, 8);
+    Inputs inputs = random_inputs(test, {1, 1, 128, 64}, {150});
+    Values log_decay = inputs.log_decay.values;
+    for (std::size_t i = 0; i < log_decay.size(); ++i) log_decay[i] -= i % 64 < 30 ? 500 : 0;
+    inputs.log_decay = test.with_values(DType::kF32, {150, 1}, log_decay);
+    expect_definition(test, inputs);
+  }
+}
+
 TEST_CASE("gated_delta_rule: a sequence cut in two calls equals one call") {
   for (const Backend& backend : backends()) {
     for (const std::int32_t cut : {1, 64, 100, 128, 199}) {
@@ -255,7 +290,7 @@ TEST_CASE("gated_delta_rule: a sequence cut in two calls equals one call") {
       out.insert(out.end(), rest.begin(), rest.end());
       test.expect(test.with_values(test.act(), {200, kSmall.num_v_heads, kSmall.value_head_dim}, out), expected.out,
                   tolerance_of(test, inputs));
-      test.expect(state, expected.state, state_tolerance(inputs));
+      test.expect(state, expected.state, state_tolerance(test, inputs));
     }
   }
 }
@@ -298,7 +333,17 @@ TEST_CASE("gated_delta_rule: equal keys with beta near 1, where the system of a 
     for (std::size_t i = 128; i < keys.size(); ++i) keys[i] = keys[i - 128];
     inputs.key = test.with_values(test.act(), {190, 1, 128}, keys);
     inputs.beta = test.with_values(DType::kF32, {190, 1}, Values(190, 0.999));
-    expect_definition(test, inputs);
+    if (test.operand_unit() == 0) {
+      expect_definition(test, inputs);
+      continue;
+    }
+    // Rounded operands: what one token writes, the next takes back but for their roundings. Half as operand type leaves
+    // 0.0025 of the results; a wrong sign or mask anywhere leaves more than 0.1.
+    const Operand state = random_state(test, inputs);
+    const Values out = test.read(run(test, inputs, state));
+    const Results expected = define(inputs, state.values);
+    CHECK(relative_error(out, expected.out) < 0.005);
+    CHECK(relative_error(test.read(state), expected.state) < 0.005);
   }
 }
 

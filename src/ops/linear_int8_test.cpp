@@ -95,6 +95,7 @@ TEST_CASE("linear int8: the format's own arithmetic to the last bit, for all gro
     std::int64_t total_tokens, in_features, out_features, group;
   };
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 71);
     unsigned seed = 0;
     for (const auto& [total_tokens, in_features, out_features, group] :
@@ -115,6 +116,7 @@ TEST_CASE("linear int8: the format's own arithmetic to the last bit, for all gro
 
 TEST_CASE("linear int8: sums of the largest codes do not overflow or saturate") {
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 72);
     constexpr std::int64_t kIn = 4096;
     Int8Case weight = make_int8(test.ops(), 3, kIn, 1, false, 1);
@@ -129,6 +131,7 @@ TEST_CASE("linear int8: sums of the largest codes do not overflow or saturate") 
 
 TEST_CASE("linear int8: outputs of two groups and a plain one read one input, rows of wider tensors") {
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 73);
     constexpr std::int64_t kIn = 64, kTokens = 30;
     const Operand input = small_integers(test, kTokens, kIn, 1);
@@ -159,6 +162,7 @@ TEST_CASE("linear int8: outputs of two groups and a plain one read one input, ro
 
 TEST_CASE("linear int8: an input that is not finite spoils its own row and no other") {
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 74);
     std::vector<double> values(7 * 16, 1.0);
     values[3 * 16 + 8] = std::numeric_limits<double>::infinity();
@@ -174,6 +178,7 @@ TEST_CASE("linear int8: an input that is not finite spoils its own row and no ot
 
 TEST_CASE("linear int8: SwiGLU of codes, and of codes beside a plain weight") {
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear_swiglu int8", backend, 75);
     constexpr std::int64_t kIn = 256, kOut = 60;
     for (const std::int64_t total_tokens : {1, 100}) {
@@ -201,6 +206,7 @@ TEST_CASE("linear int8: SwiGLU of codes, and of codes beside a plain weight") {
 
 TEST_CASE("linear int8: what a producer wrote for INT8 Linears is what they would make of its plain output") {
   for (const Backend& backend : backends()) {
+    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 76);
     constexpr std::int64_t kTokens = 9, kHeads = 2, kHeadDim = 32, kWidth = kHeads * kHeadDim;
     const Int8Case weight = make_int8(test.ops(), 20, kWidth, 16, true, 1);

@@ -56,7 +56,7 @@ TEST_CASE("linear: the product of every token with every weight row, for all siz
     OpTest test("linear", backend, 41);
     for (const auto& [total_tokens, in_features, out_features] :
          {Case{1, 1, 1}, Case{1, 1024, 4}, Case{2, 64, 3}, Case{3, 20, 7}, Case{5, 33, 1}, Case{17, 96, 96},
-          Case{97, 130, 49}, Case{200, 1100, 50}, Case{30, 2500, 10}}) {
+          Case{97, 130, 49}, Case{200, 1100, 50}, Case{30, 2500, 10}, Case{65, 1152, 200}}) {
       CAPTURE(total_tokens);
       CAPTURE(in_features);
       const Operand input = test.normal(test.act(), {total_tokens, in_features});

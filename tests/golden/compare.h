@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "engine/backend.h"
@@ -23,8 +24,8 @@ namespace treble::testing {
 using Logits = std::vector<std::vector<std::vector<float>>>;  // [record][question][option]
 
 inline Pipeline open(const Fixture& fixture, Precision precision, int num_threads = 0,
-                     Int8Activations int8_activations = Int8Activations::kPrecise) {
-  std::unique_ptr<Ops> ops = make_ops("cpu", precision, int8_activations);
+                     Int8Activations int8_activations = Int8Activations::kPrecise, const std::string& device = "cpu") {
+  std::unique_ptr<Ops> ops = make_ops(device, precision, int8_activations);
   Model model = load_model(fixture.release(), *ops);
   return Pipeline(std::move(ops), std::move(model), num_threads);
 }

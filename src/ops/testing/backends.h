@@ -13,9 +13,13 @@ namespace treble::testing {
 struct Backend {
   std::string name;  ///< "cpu AVX2 f32": device, instruction set, activation dtype
   std::function<std::unique_ptr<Ops>()> make;
+  bool reads_quantized = true;  ///< Linears may be NF4 or INT8
+  double operand_unit = 0;      ///< half a unit in the last place of what products inside attention and the delta rule
+                                ///< are rounded to; 0: they are fp32
 };
 
-/// Every backend that this machine can run. One at a time: making the next one changes how the last one runs.
+/// Every backend of this test program that this machine can run. One at a time: making the next one changes how the
+/// last one runs.
 const std::vector<Backend>& backends();
 
 }  // namespace treble::testing

@@ -83,6 +83,7 @@ double rounded(DType dtype, double x) {
 OpTest::OpTest(std::string op, const Backend& backend, std::uint32_t seed)
     : op_(std::move(op)),
       backend_(backend.name),
+      operand_unit_(backend.operand_unit),
       seed_(seed),
       random_(seed),
       ops_(backend.make()),

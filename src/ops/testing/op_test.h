@@ -42,6 +42,8 @@ class OpTest {
   OpTest(std::string op, const Backend& backend, std::uint32_t seed);
 
   Ops& ops() { return *ops_; }
+  /// As in Backend.
+  double operand_unit() const { return operand_unit_; }
   /// The backend's activation dtype.
   DType act() const { return ops_->activation_dtype(); }
 
@@ -77,6 +79,7 @@ class OpTest {
 
   std::string op_;
   std::string backend_;
+  double operand_unit_;
   std::uint32_t seed_;
   std::mt19937 random_;
   std::unique_ptr<Ops> ops_;

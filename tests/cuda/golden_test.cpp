@@ -1,0 +1,111 @@
+// The whole spine on the CUDA backend against the values of the original stack (tests/data/README.md).
+
+#include <doctest/doctest.h>
+#include <treble/error.h>
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "cuda/make_cuda_ops.h"
+#include "golden/compare.h"
+
+namespace treble::testing {
+namespace {
+
+// fp32 inputs of products are three bf16 terms; their sums are in another order than the processor's.
+constexpr double kLogitTolerance = 1e-4;
+
+// How far the backend's bf16 logits may be from the original's fp32 ones, in units of the original's own bf16 run: root
+// mean square over all requests, and of any one.
+constexpr double kWholeShare = 1.5, kRequestShare = 2;
+constexpr double kSmallestNoise = 0.01;  // of a request whose bf16 run happens to hit the fp32 one
+
+bool has_device() {
+  if (cuda::num_devices() > 0) return true;
+  std::puts("SKIPPED: there is no GPU here, or no driver for it");
+  return false;
+}
+
+/// Nothing where the libraries that read its media are not installed.
+std::optional<EncodedRecord> encode_if_readable(const FixtureCase& fixture_case, const Tokenizer& tokenizer) {
+  try {
+    return encode(fixture_case, tokenizer);
+  } catch (const Error& error) {
+    std::printf("SKIPPED: %s: %s\n", fixture_case.name.c_str(), error.what());
+    return std::nullopt;
+  }
+}
+
+struct Deviation {
+  double squares = 0;
+  int count = 0;
+
+  template <typename Got>
+  void add(const std::vector<std::vector<Got>>& got, const std::vector<std::vector<double>>& expected) {
+    for (std::size_t q = 0; q < got.size(); ++q) {
+      for (std::size_t o = 0; o < got[q].size(); ++o, ++count) squares += std::pow(got[q][o] - expected[q][o], 2);
+    }
+  }
+  double rms() const { return std::sqrt(squares / count); }
+};
+
+TEST_CASE("golden: fp32 logits of every request are the original stack's") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kF32, 0, Int8Activations::kPrecise, "cuda");
+  double largest = 0;
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    const std::optional<EncodedRecord> record = encode_if_readable(fixture_case, tokenizer);
+    if (!record) continue;
+    CAPTURE(fixture_case.name);
+    const Logits logits = pipeline.run(std::span(&*record, 1));
+    const double difference = largest_difference(logits[0], fixture.logits(fixture_case, "fp32"));
+    CHECK(difference < kLogitTolerance);
+    largest = std::max(largest, difference);
+  }
+  MESSAGE("fp32 activations: the largest difference of a logit is ", largest);
+}
+
+TEST_CASE("golden: bf16 logits deviate from fp32 no more than half as much again as the original's own") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kBf16, 0, Int8Activations::kPrecise, "cuda");
+  Deviation ours, original;
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    const std::optional<EncodedRecord> record = encode_if_readable(fixture_case, tokenizer);
+    if (!record) continue;
+    CAPTURE(fixture_case.name);
+    const Logits logits = pipeline.run(std::span(&*record, 1));
+    const auto expected = fixture.logits(fixture_case, "fp32"), noisy = fixture.logits(fixture_case, "bf16");
+    Deviation of_request, of_original;
+    of_request.add(logits[0], expected);
+    of_original.add(noisy, expected);
+    CHECK(of_request.rms() < kRequestShare * std::max(of_original.rms(), kSmallestNoise));
+    ours.add(logits[0], expected);
+    original.add(noisy, expected);
+  }
+  CHECK(ours.rms() < kWholeShare * original.rms());
+  MESSAGE("bf16 activations: root mean square ", ours.rms(), " from fp32, the original's ", original.rms());
+}
+
+TEST_CASE("engine: a record gives the same logits a hundred times, and in a packed batch nearly the same") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  Pipeline pipeline = open(fixture, Precision::kBf16, 0, Int8Activations::kPrecise, "cuda");
+  std::vector<EncodedRecord> records;
+  for (const char* name : {"plain_string", "three_types", "card_example", "option_order"})
+    records.push_back(encode(fixture.find(name), tokenizer));
+  const Logits first = pipeline.run(std::span(&records[2], 1));
+  for (int i = 0; i < 100; ++i)
+    REQUIRE(largest_difference(pipeline.run(std::span(&records[2], 1))[0], first[0]) == 0.0);
+  const double packed = largest_difference(pipeline.run(records)[2], first[0]);
+  CHECK(packed < 0.05);
+  MESSAGE("a packed batch moves a logit by ", packed);
+}
+
+}  // namespace
+}  // namespace treble::testing
