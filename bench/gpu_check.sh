@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Checks and times the CUDA backend on a machine with a GPU, from a folder that scripts/bundle has packed.
+# usage: bench/gpu_check.sh [--quick] BUNDLE.tar.xz|FOLDER [OUT]
+#   Writes logs and JSON to OUT (default: gpu_check); prints a short table last.
+#   --quick, as the first argument: op tests and 9b only, for a first look
+set -uo pipefail
+
+quick=false
+if [[ ${1:-} == --quick ]]; then
+  quick=true
+  shift
+fi
+bundle=${1:?usage: bench/gpu_check.sh [--quick] BUNDLE.tar.xz|FOLDER [OUT]}
+out=${2:-gpu_check}
+mkdir -p "$out"
+if [[ -f $bundle ]]; then
+  unpacked=$(mktemp -d)
+  trap 'rm -rf "$unpacked"' EXIT
+  tar -xf "$bundle" -C "$unpacked"
+  bundle=$(echo "$unpacked"/*/)
+fi
+bundle=${bundle%/}
+table=()
+
+# row NAME COMMAND...: runs it, keeps its log, and notes how it went.
+row() {
+  local name=$1 log begin=$SECONDS status=0
+  shift
+  log=$out/${name//[^a-z0-9]/_}.log
+  "$@" >"$log" 2>&1 || status=$?
+  table+=("$(printf '%-34s %-9s %4d s  %s' "$name" "$([[ $status == 0 ]] && echo passed || echo "FAILED $status")" \
+    "$((SECONDS - begin))" "$(grep -E '^\[doctest\] test cases' "$log" | tail -n 1)")")
+}
+
+# bench SIZE ARGUMENTS...: medians of the runs, with the longest operations of each.
+bench() {
+  local size=$1 log
+  shift
+  log=$out/bench_$size$(printf '%s' "$*" | tr -c 'a-z0-9' '_').log
+  if "$bundle/treble" bench --device cuda --precision bf16 --synthetic "$size" "$@" >"$log" 2>&1; then
+    table+=("$(grep -E '^(device|memory|run|[0-9]+ tokens)' "$log")")
+  else
+    table+=("bench $size $*: FAILED: $(tail -n 3 "$log")")
+  fi
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,power.limit --format=csv,noheader |
+  tee "$out/device.txt"
+row "op tests" "$bundle/tests/treble_cuda_op_tests" --no-colors
+if ! $quick; then
+  row "goldens" "$bundle/tests/treble_cuda_golden_tests" --no-colors
+fi
+bench 9b --tokens 298,1502,2270 --repeats 20
+bench 9b --tokens 298,1502 --repeats 5 --profile
+if ! $quick; then
+  bench 9b --tokens 1502 --batch 16 --repeats 5
+  bench 27b --tokens 298,1502,2270 --repeats 20
+  bench 27b --tokens 298,2270 --repeats 5 --profile
+  bench 27b --tokens 1502 --batch 16 --repeats 3
+fi
+printf '%s\n' "${table[@]}" | tee "$out/table.txt"
+if [[ $(printf '%s\n' "${table[@]}") == *FAILED* ]]; then
+  grep -hE 'ERROR|wrong;' "$out"/*.log | cut -c 1-300 | head -n 40
+  exit 1
+fi
