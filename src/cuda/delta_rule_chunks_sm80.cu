@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "cuda/cuda_ops.h"
-#include "cuda/launch.cuh"
 
 namespace treble::cuda {
 namespace {
@@ -61,14 +60,8 @@ void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
                           static_cast<int>(num_v_heads),
                           static_cast<int>(num_v_heads / args.key.size(1)),
                           args.scale};
-  launch("delta_rule: chunk matrices", stream_.get(),
-         {dim3(blocks_for(num_chunks, 1), blocks_for(num_v_heads, 1)), kThreads, chunk_matrices_shared_bytes()},
-         chunk_matrices_kernel, operands);
-  const bool fits_twice = chunk_states_shared_bytes(2) <= static_cast<std::size_t>(shared_bytes_per_block_);
-  launch("delta_rule: chunk states", stream_.get(),
-         {dim3(blocks_for(num_seqs, 1), blocks_for(num_v_heads, 1), blocks_for(value_dim, kValueBlock)), kThreads,
-          chunk_states_shared_bytes(fits_twice ? 2 : 1)},
-         fits_twice ? chunk_states_kernel<2> : chunk_states_kernel<1>, operands);
+  make_chunk_matrices(stream_.get(), operands, num_chunks);
+  run_chunk_states(stream_.get(), operands, num_seqs, value_dim, static_cast<std::size_t>(shared_bytes_per_block_));
 }
 
 }  // namespace treble::cuda

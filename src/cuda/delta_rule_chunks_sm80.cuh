@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/rows.cuh"
@@ -61,13 +62,11 @@ __device__ __forceinline__ uint4 to_halfs(const uint4& bf16) {
   return make_uint4(convert(bf16.x), convert(bf16.y), convert(bf16.z), convert(bf16.w));
 }
 
-__global__ void chunk_matrices_kernel(Operands args);
+/// Makes the matrices of every chunk.
+void make_chunk_matrices(cudaStream_t stream, const Operands& args, std::int64_t num_chunks);
 
-/// @tparam kStages  chunks in shared memory: 2, one on its way while the other is used, where the device has room
-template <int kStages>
-__global__ void chunk_states_kernel(Operands args);
-
-std::size_t chunk_matrices_shared_bytes();
-std::size_t chunk_states_shared_bytes(int num_stages);
+/// Walks along the chunks of every sequence. @param most_shared_bytes  that a block may ask for
+void run_chunk_states(cudaStream_t stream, const Operands& args, std::int64_t num_seqs, std::int64_t value_dim,
+                      std::size_t most_shared_bytes);
 
 }  // namespace treble::cuda::delta_rule

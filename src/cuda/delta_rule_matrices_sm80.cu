@@ -1,4 +1,5 @@
 #include "cuda/delta_rule_chunks_sm80.cuh"
+#include "cuda/launch.cuh"
 
 // First kernel of the chunked gated delta rule: a block makes the two triangles of one chunk and value head. The
 // products K K^T and Q K^T are mma.sync; the inverse is fp32: 16 x 16 blocks on the diagonal by substitution, a column
@@ -98,8 +99,6 @@ __device__ void invert(float* system, float* inverse) {
   }
 }
 
-}  // namespace
-
 __global__ void __launch_bounds__(kThreads) chunk_matrices_kernel(Operands args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared());
   const int head = static_cast<int>(blockIdx.y), key_head = head / args.sharing;
@@ -181,8 +180,12 @@ __global__ void __launch_bounds__(kThreads) chunk_matrices_kernel(Operands args)
   }
 }
 
-std::size_t chunk_matrices_shared_bytes() {
-  return sizeof(Shared);
+}  // namespace
+
+void make_chunk_matrices(cudaStream_t stream, const Operands& args, std::int64_t num_chunks) {
+  launch("delta_rule: chunk matrices", stream,
+         {dim3(blocks_for(num_chunks, 1), static_cast<unsigned>(args.num_v_heads)), kThreads, sizeof(Shared)},
+         chunk_matrices_kernel, args);
 }
 
 }  // namespace treble::cuda::delta_rule

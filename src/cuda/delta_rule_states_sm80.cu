@@ -1,4 +1,5 @@
 #include "cuda/delta_rule_chunks_sm80.cuh"
+#include "cuda/launch.cuh"
 
 // Second kernel of the chunked gated delta rule: a block walks along the chunks of one sequence for 64 value features
 // of one head. Everything is transposed, so that value features are the rows of every product: a warp keeps 16 of them,
@@ -208,8 +209,7 @@ __device__ __forceinline__ void for_state(const Operands& args, const Place& pla
   }
 }
 
-}  // namespace
-
+/// @tparam kStages  chunks in shared memory: 2, one on its way while the other is used, where the device has room
 template <int kStages>
 __global__ void __launch_bounds__(kThreads) chunk_states_kernel(Operands args) {
   auto* stages = reinterpret_cast<Stage*>(dynamic_shared());
@@ -248,11 +248,15 @@ __global__ void __launch_bounds__(kThreads) chunk_states_kernel(Operands args) {
   if (args.state) for_state(args, place, sequence.index, state, [](float& stored, const float& own) { stored = own; });
 }
 
-template __global__ void chunk_states_kernel<1>(Operands args);
-template __global__ void chunk_states_kernel<2>(Operands args);
+}  // namespace
 
-std::size_t chunk_states_shared_bytes(int num_stages) {
-  return static_cast<std::size_t>(num_stages) * sizeof(Stage);
+void run_chunk_states(cudaStream_t stream, const Operands& args, std::int64_t num_seqs, std::int64_t value_dim,
+                      std::size_t most_shared_bytes) {
+  const bool fits_twice = 2 * sizeof(Stage) <= most_shared_bytes;
+  launch("delta_rule: chunk states", stream,
+         {dim3(blocks_for(num_seqs, 1), static_cast<unsigned>(args.num_v_heads), blocks_for(value_dim, kValueBlock)),
+          kThreads, (fits_twice ? 2 : 1) * sizeof(Stage)},
+         fits_twice ? chunk_states_kernel<2> : chunk_states_kernel<1>, args);
 }
 
 }  // namespace treble::cuda::delta_rule

@@ -10,18 +10,26 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 
-/// A block takes one span and kThreads columns. The rows may lie in pinned host memory.
+/// A block takes one span and kGroup columns a thread. The rows may lie in pinned host memory: over the bus, 16 bytes a
+/// thread are four times as fast as single elements, and several rows on their way hide its latency.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     span_mean_kernel(Rows<const T> rows, const std::int32_t* index, const std::int32_t* spans, std::int64_t width,
-                     Rows<float> out) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
+                     bool is_aligned, Rows<float> out) {
+  const std::int64_t column = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (column >= width) return;
   const std::int32_t begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
-  float sum = 0;
+  float sums[kGroup] = {};
 #pragma unroll 4
-  for (std::int32_t t = begin; t < end; ++t) sum += widen(rows.row(index ? index[t] : t)[column]);
-  out.row(blockIdx.x)[column] = sum / static_cast<float>(end - begin);
+  for (std::int32_t t = begin; t < end; ++t) {
+    float values[kGroup];
+    load_group(rows.row(index ? index[t] : t), column, width, is_aligned, values);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) sums[j] += values[j];
+  }
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) sums[j] /= static_cast<float>(end - begin);
+  store_group(sums, out.row(blockIdx.x), column, width, is_aligned);
 }
 
 template <typename T>
@@ -109,8 +117,9 @@ void CudaOps::do_span_mean(const SpanMean& args) {
   const std::int32_t* spans = staging_.bring(args.spans.as<std::int32_t>(), 2 * num_spans);
   with_type(args.rows.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("span_mean", stream_.get(), {rows_and_columns(num_spans, width, 1), kThreads}, span_mean_kernel<T>,
-           const_rows<T>(args.rows), index, spans, width, rows_of<float>(args.out));
+    launch("span_mean", stream_.get(), {rows_and_columns(num_spans, width, kGroup), kThreads}, span_mean_kernel<T>,
+           const_rows<T>(args.rows), index, spans, width, rows_are_aligned(args.rows, args.out),
+           rows_of<float>(args.out));
   });
 }
 
