@@ -1,15 +1,13 @@
-#include <treble/error.h>
-
 #include <algorithm>
-#include <string>
 
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
 // Convolution, SiLU and L2 norm: a warp takes a head and kStrip tokens, four neighbouring features in each lane, with
-// the taps and the last inputs in registers. The gates and the new convolution state are kernels of their own. Limit:
-// device memory; every input is read once and (kernel size - 1) / kStrip times more from cache.
+// the taps and the last inputs in registers; other sizes than the model's take a plainer form. The gates and the new
+// convolution state are kernels of their own. Limit: device memory; every input is read once and (kernel size - 1) /
+// kStrip times more from cache.
 
 namespace treble::cuda {
 namespace {
@@ -18,8 +16,7 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr int kStrip = 16;    // tokens
 constexpr int kFeatures = 4;  // neighbours in a lane
-constexpr int kMostTaps = 8;
-constexpr int kMostVectors = 8;  // of kFeatures in a lane: heads of at most 1,024
+constexpr float kSquaresEps = 1e-6f;
 
 /// Four neighbouring elements, zeros past the end.
 template <typename T>
@@ -71,100 +68,123 @@ struct ConvolvedHeads {
   Heads<T> query, key, value;
 };
 
-/// @tparam kTaps     num_taps, or 0: any up to kMostTaps
-/// @tparam kVectors  of kFeatures in a lane
-template <typename T, int kTaps, int kVectors>
+/// Which head a warp takes, of the query's, the key's and the value's in a row.
+template <typename T>
+struct OwnHead {
+  Heads<T> out;
+  int head, head_dim;
+  std::int64_t first_channel;
+  bool is_normalised;
+
+  __device__ OwnHead(const ConvolvedHeads<T>& args, int index) {
+    const bool is_query = index < args.num_k_heads, is_value = index >= 2 * args.num_k_heads;
+    out = is_query ? args.query : is_value ? args.value : args.key;
+    head = is_query ? index : is_value ? index - 2 * args.num_k_heads : index - args.num_k_heads;
+    head_dim = is_value ? args.value_head_dim : args.key_head_dim;
+    is_normalised = !is_value;
+    const std::int64_t keys = 2 * static_cast<std::int64_t>(args.num_k_heads) * args.key_head_dim;
+    first_channel =
+        is_value ? keys + static_cast<std::int64_t>(head) * head_dim : static_cast<std::int64_t>(index) * head_dim;
+  }
+};
+
+/// An input of a token of `sequence`, which may lie before the sequence's first.
+template <typename T>
+__device__ __forceinline__ float input_of(const ConvolvedHeads<T>& args, int sequence, std::int32_t source,
+                                          std::int64_t channel) {
+  const std::int32_t before = args.cu_seqlens[sequence] - source;
+  if (before <= 0) return widen(args.mixed.row(source)[channel]);
+  const int state_size = args.num_taps - 1;
+  if (!args.state) return 0;
+  return widen(args.state[sequence * args.state_stride + channel * state_size + state_size - before]);
+}
+
+/// The usual sizes: four taps, heads of at most 128 features.
+template <typename T>
 __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> args) {
-  const int num_taps = kTaps > 0 ? kTaps : args.num_taps;
-  constexpr int kHeld = kTaps > 0 ? kTaps : kMostTaps;
-  const int head = static_cast<int>(blockIdx.y) * kWarps + warp_id();
-  if (head >= 2 * args.num_k_heads + args.num_v_heads) return;
-  const bool is_query = head < args.num_k_heads, is_value = head >= 2 * args.num_k_heads;
-  const int own_head = is_query ? head : is_value ? head - 2 * args.num_k_heads : head - args.num_k_heads;
-  const int head_dim = is_value ? args.value_head_dim : args.key_head_dim;
-  const std::int64_t first_channel = is_value ? 2 * static_cast<std::int64_t>(args.num_k_heads) * args.key_head_dim +
-                                                    static_cast<std::int64_t>(own_head) * head_dim
-                                              : static_cast<std::int64_t>(head) * head_dim;
-  const Heads<T>& out = is_query ? args.query : is_value ? args.value : args.key;
+  constexpr int kTaps = 4;
+  const int index = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  if (index >= 2 * args.num_k_heads + args.num_v_heads) return;
+  const OwnHead<T> own(args, index);
   const auto begin = static_cast<std::int32_t>(blockIdx.x) * kStrip;
   const std::int32_t end = min(begin + kStrip, args.num_tokens);
   int sequence = sequence_of(args.cu_seqlens, args.num_seqs, begin);
   std::int32_t sequence_end = args.cu_seqlens[sequence + 1];
+  const int feature = lane_id() * kFeatures;
+  const std::int64_t channel = own.first_channel + feature;
 
-  float weights[kVectors][kHeld][kFeatures] = {};
-  float inputs[kVectors][kHeld][kFeatures] = {};  // of the taps, oldest first
+  float weights[kTaps][kFeatures] = {};
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) {
+  for (int j = 0; j < kFeatures; ++j) {
 #pragma unroll
-    for (int j = 0; j < kFeatures; ++j) {
-      const int feature = (v * kWarpSize + lane_id()) * kFeatures + j;
-      if (feature >= head_dim) continue;
-#pragma unroll
-      for (int tap = 0; tap < kHeld; ++tap) {
-        if (tap < num_taps) weights[v][tap][j] = widen(args.weight[(first_channel + feature) * num_taps + tap]);
-      }
+    for (int tap = 0; tap < kTaps; ++tap) {
+      if (feature + j < own.head_dim) weights[tap][j] = widen(args.weight[(channel + j) * kTaps + tap]);
     }
   }
 
-  // The input of a token before `token`, which may lie before the sequence's first.
-  const auto load_input = [&](std::int32_t source, int v, float(&values)[kFeatures]) {
-    const int feature = (v * kWarpSize + lane_id()) * kFeatures;
-    const std::int32_t sequence_begin = args.cu_seqlens[sequence];
-    if (source >= sequence_begin) {
-      load_four(args.mixed.row(source) + first_channel, feature, head_dim, args.is_aligned, values);
-      return;
-    }
-#pragma unroll
-    for (int j = 0; j < kFeatures; ++j) {
-      const bool is_there = args.state && feature + j < head_dim;
-      values[j] = is_there
-                      ? widen(args.state[sequence * args.state_stride + (first_channel + feature + j) * (num_taps - 1) +
-                                         num_taps - 1 + source - sequence_begin])
-                      : 0.0f;
-    }
-  };
-
-  bool is_start = true;  // the inputs before this token are not held
+  float inputs[kTaps][kFeatures] = {};  // of the taps, oldest first
+  bool is_start = true;                 // those before this token are not held
   for (std::int32_t token = begin; token < end; ++token) {
     while (token >= sequence_end) {
       sequence_end = args.cu_seqlens[++sequence + 1];
       is_start = true;
     }
-    float values[kVectors][kFeatures] = {};
-    float squares = 0;
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) {
-      if (v * kWarpSize * kFeatures >= head_dim) break;
-#pragma unroll
-      for (int tap = 0; tap < kHeld; ++tap) {
-        if (tap >= num_taps) break;
-        if (is_start || tap == num_taps - 1) {
-          load_input(token - num_taps + 1 + tap, v, inputs[v][tap]);
-        } else if (tap + 1 < kHeld) {
-#pragma unroll
-          for (int j = 0; j < kFeatures; ++j) inputs[v][tap][j] = inputs[v][tap + 1][j];
-        }
-#pragma unroll
-        for (int j = 0; j < kFeatures; ++j) values[v][j] += weights[v][tap][j] * inputs[v][tap][j];
-      }
+    for (int tap = 0; tap + 1 < kTaps; ++tap) {
 #pragma unroll
       for (int j = 0; j < kFeatures; ++j) {
-        values[v][j] = round_to<T>(silu(round_to<T>(values[v][j])));
-        squares += values[v][j] * values[v][j];
+        if (!is_start) {
+          inputs[tap][j] = inputs[tap + 1][j];
+        } else if (feature + j < own.head_dim) {
+          inputs[tap][j] = input_of(args, sequence, token - kTaps + 1 + tap, channel + j);
+        }
       }
     }
     is_start = false;
-    const float factor = is_value ? 1.0f : 1.0f / sqrtf(warp_sum(squares) + 1e-6f);
-    T* row = out.row(token, own_head);
+    load_four(args.mixed.row(token) + own.first_channel, feature, own.head_dim, args.is_aligned, inputs[kTaps - 1]);
+
+    float values[kFeatures] = {};
+    float squares = 0;
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) {
-      const int feature = (v * kWarpSize + lane_id()) * kFeatures;
-      if (feature >= head_dim) break;
+    for (int j = 0; j < kFeatures; ++j) {
 #pragma unroll
-      for (int j = 0; j < kFeatures; ++j) values[v][j] *= factor;
-      store_four(values[v], row, feature, head_dim, args.is_aligned);
+      for (int tap = 0; tap < kTaps; ++tap) values[j] += weights[tap][j] * inputs[tap][j];
+      values[j] = round_to<T>(silu(round_to<T>(values[j])));
+      squares += values[j] * values[j];
     }
+    const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
+#pragma unroll
+    for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
+    if (feature < own.head_dim)
+      store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
   }
+}
+
+/// Any sizes: a warp takes one token, and computes its features twice.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) convolve_any_kernel(ConvolvedHeads<T> args) {
+  const int index = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  if (index >= 2 * args.num_k_heads + args.num_v_heads) return;
+  const OwnHead<T> own(args, index);
+  const auto token = static_cast<std::int32_t>(blockIdx.x);
+  const int sequence = sequence_of(args.cu_seqlens, args.num_seqs, token);
+  const auto value_of = [&](int feature) {
+    const std::int64_t channel = own.first_channel + feature;
+    float sum = 0;
+    for (int tap = 0; tap < args.num_taps; ++tap) {
+      sum += widen(args.weight[channel * args.num_taps + tap]) *
+             input_of(args, sequence, token - args.num_taps + 1 + tap, channel);
+    }
+    return round_to<T>(silu(round_to<T>(sum)));
+  };
+  float factor = 1;
+  if (own.is_normalised) {
+    float squares = 0;
+    for (int i = lane_id(); i < own.head_dim; i += kWarpSize) squares += value_of(i) * value_of(i);
+    factor = 1.0f / sqrtf(warp_sum(squares) + kSquaresEps);
+  }
+  for (int i = lane_id(); i < own.head_dim; i += kWarpSize)
+    own.out.row(token, own.head)[i] = narrow<T>(value_of(i) * factor);
 }
 
 template <typename T>
@@ -203,13 +223,6 @@ void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
   const std::int64_t num_taps = args.conv_weight.size(1), num_seqs = args.cu_seqlens.size(0) - 1;
   const std::int64_t key_head_dim = args.key.size(2), value_head_dim = args.value.size(2);
   const std::int64_t num_heads = 2 * args.key.size(1) + args.value.size(1);
-  constexpr std::int64_t kMostFeatures = kMostVectors * kWarpSize * kFeatures;
-  if (num_taps > kMostTaps || key_head_dim > kMostFeatures || value_head_dim > kMostFeatures) {
-    throw Error(ErrorCode::kInternal, "cuda: delta_rule_inputs: " + std::to_string(num_taps) + " taps, heads of " +
-                                          std::to_string(key_head_dim) + " and " + std::to_string(value_head_dim) +
-                                          " features; expected at most " + std::to_string(kMostTaps) + " and " +
-                                          std::to_string(kMostFeatures));
-  }
   if (num_seqs == 0) return;
   const std::int32_t* cu_seqlens = staging_.bring(args.cu_seqlens.as<std::int32_t>(), num_seqs + 1);
   with_type(args.mixed.dtype(), [&](auto zero) {
@@ -235,8 +248,8 @@ void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
                                   heads_of<T>(args.value)};
     const bool is_usual = num_taps == 4 && std::max(key_head_dim, value_head_dim) <= kWarpSize * kFeatures;
     launch("delta_rule_inputs", stream_.get(),
-           {dim3(blocks_for(num_tokens, kStrip), blocks_for(num_heads, kWarps)), kThreads},
-           is_usual ? convolve_kernel<T, 4, 1> : convolve_kernel<T, 0, kMostVectors>, heads);
+           {dim3(blocks_for(num_tokens, is_usual ? kStrip : 1), blocks_for(num_heads, kWarps)), kThreads},
+           is_usual ? convolve_kernel<T> : convolve_any_kernel<T>, heads);
     launch("delta_rule_inputs: gates", stream_.get(),
            {dim3(blocks_for(num_tokens * args.value.size(1), kThreads)), kThreads}, gates_kernel<T>,
            const_rows<T>(args.a), const_rows<T>(args.b), args.A_log.as<bfloat16>(), args.dt_bias.as<bfloat16>(),
