@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Checks and times the CUDA backend on a machine with a GPU, from a folder that scripts/bundle has packed.
-# usage: bench/gpu_check.sh [--quick] BUNDLE.tar.xz|FOLDER [OUT]
-#   Writes logs and JSON to OUT (default: gpu_check); prints a short table last.
-#   --quick, as the first argument: op tests and 9b only, for a first look
+# usage: bench/gpu_check.sh [--quick | --sanitize] BUNDLE.tar.xz|FOLDER [OUT]
+#   Writes logs to OUT (default: gpu_check); prints a short table last.
+#   --quick     op tests and the 9b model only, for a first look
+#   --sanitize  the op tests under compute-sanitizer instead
 set -uo pipefail
 
-quick=false
-if [[ ${1:-} == --quick ]]; then
-  quick=true
-  shift
-fi
+mode=all
+case ${1:-} in
+  --quick | --sanitize)
+    mode=${1#--}
+    shift
+    ;;
+esac
 bundle=${1:?usage: bench/gpu_check.sh [--quick] BUNDLE.tar.xz|FOLDER [OUT]}
 out=${2:-gpu_check}
 mkdir -p "$out"
@@ -46,13 +49,24 @@ bench() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,power.limit --format=csv,noheader |
   tee "$out/device.txt"
-row "op tests" "$bundle/tests/treble_cuda_op_tests" --no-colors
-if ! $quick; then
-  row "goldens" "$bundle/tests/treble_cuda_golden_tests" --no-colors
+# Where the machine's cuBLASLt is, if not where the starters look.
+if [[ ! -e /usr/local/cuda/lib64/libcublasLt.so.13 ]]; then
+  found=$(find /usr /opt -name libcublasLt.so.13 -print -quit 2>/dev/null)
+  if [[ -n $found ]]; then export LD_LIBRARY_PATH=${found%/*}:${LD_LIBRARY_PATH:-}; fi
 fi
-bench 9b --tokens 298,1502,2270 --repeats 20
-bench 9b --tokens 298,1502 --repeats 5 --profile
-if ! $quick; then
+
+if [[ $mode == sanitize ]]; then
+  for tool in memcheck racecheck initcheck; do
+    row "$tool" timeout 180 compute-sanitizer --tool "$tool" --error-exitcode 9 --target-processes all \
+      "$bundle/tests/treble_cuda_op_tests" --no-colors --test-case-exclude='*4,000*'
+  done
+else
+  row "op tests" "$bundle/tests/treble_cuda_op_tests" --no-colors
+  if [[ $mode == all ]]; then row "goldens" "$bundle/tests/treble_cuda_golden_tests" --no-colors; fi
+  bench 9b --tokens 298,1502,2270 --repeats 20
+  bench 9b --tokens 298,1502 --repeats 5 --profile
+fi
+if [[ $mode == all ]]; then
   bench 9b --tokens 1502 --batch 16 --repeats 5
   bench 27b --tokens 298,1502,2270 --repeats 20
   bench 27b --tokens 298,2270 --repeats 5 --profile
