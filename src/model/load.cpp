@@ -71,6 +71,11 @@ class CheckpointSource final : public WeightSource {
   }
 
   void release(const TensorView& tensor) override {
+    // Rows of a fused projection: the others may still be asked for.
+    const auto starts_at = [&](const auto& module) {
+      return module.second && module.second->weight.data() == tensor.data();
+    };
+    if (std::any_of(fused_.begin(), fused_.end(), starts_at)) return;
     const auto num_copies = std::erase_if(copies_, [&](const auto& copy) { return copy.get() == tensor.data(); });
     if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
