@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads) attention_mma_kernel(AttentionMma ar
         const int feature = n * 8 + lane % 4 * 2 + c;
         if (feature >= args.head_dim) continue;
         float x = out[n][2 * half + c] / total[half];
-        if (gate) x = round_to<bfloat16>(x) * round_to<bfloat16>(sigmoid(widen(gate[feature])));
+        if (gate) x = round_to<bfloat16>(x) * round_to<bfloat16>(sigmoid_as<bfloat16>(widen(gate[feature])));
         to[feature] = narrow<bfloat16>(x);
       }
     }

@@ -15,6 +15,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr int kStrip = 16;    // tokens
+constexpr int kAhead = 4;     // of these are on their way while others are worked on
 constexpr int kFeatures = 4;  // neighbours in a lane
 constexpr float kSquaresEps = 1e-6f;
 
@@ -113,50 +114,58 @@ __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> ar
   const int feature = lane_id() * kFeatures;
   const std::int64_t channel = own.first_channel + feature;
 
-  float weights[kTaps][kFeatures] = {};
+  // Of a channel its taps, channel after channel.
+  float weights[kTaps * kFeatures / kGroup][kGroup];
 #pragma unroll
-  for (int j = 0; j < kFeatures; ++j) {
-#pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) {
-      if (feature + j < own.head_dim) weights[tap][j] = widen(args.weight[(channel + j) * kTaps + tap]);
-    }
-  }
+  for (int i = 0; i < kTaps * kFeatures / kGroup; ++i)
+    load_group(args.weight, channel * kTaps + i * kGroup, args.conv_dim * kTaps, args.is_aligned, weights[i]);
 
   float inputs[kTaps][kFeatures] = {};  // of the taps, oldest first
   bool is_start = true;                 // those before this token are not held
-  for (std::int32_t token = begin; token < end; ++token) {
-    while (token >= sequence_end) {
-      sequence_end = args.cu_seqlens[++sequence + 1];
-      is_start = true;
-    }
+  for (std::int32_t first = begin; first < end; first += kAhead) {
+    float upcoming[kAhead][kFeatures];
 #pragma unroll
-    for (int tap = 0; tap + 1 < kTaps; ++tap) {
+    for (int ahead = 0; ahead < kAhead; ++ahead)
+      load_four(args.mixed.row(min(first + ahead, end - 1)) + own.first_channel, feature, own.head_dim, args.is_aligned,
+                upcoming[ahead]);
 #pragma unroll
-      for (int j = 0; j < kFeatures; ++j) {
-        if (!is_start) {
-          inputs[tap][j] = inputs[tap + 1][j];
-        } else if (feature + j < own.head_dim) {
-          inputs[tap][j] = input_of(args, sequence, token - kTaps + 1 + tap, channel + j);
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      const std::int32_t token = first + ahead;
+      if (token >= end) break;
+      while (token >= sequence_end) {
+        sequence_end = args.cu_seqlens[++sequence + 1];
+        is_start = true;
+      }
+#pragma unroll
+      for (int tap = 0; tap + 1 < kTaps; ++tap) {
+#pragma unroll
+        for (int j = 0; j < kFeatures; ++j) {
+          if (!is_start) {
+            inputs[tap][j] = inputs[tap + 1][j];
+          } else if (feature + j < own.head_dim) {
+            inputs[tap][j] = input_of(args, sequence, token - kTaps + 1 + tap, channel + j);
+          }
         }
       }
-    }
-    is_start = false;
-    load_four(args.mixed.row(token) + own.first_channel, feature, own.head_dim, args.is_aligned, inputs[kTaps - 1]);
+      is_start = false;
 
-    float values[kFeatures] = {};
-    float squares = 0;
+      float values[kFeatures] = {};
+      float squares = 0;
 #pragma unroll
-    for (int j = 0; j < kFeatures; ++j) {
+      for (int j = 0; j < kFeatures; ++j) {
+        inputs[kTaps - 1][j] = upcoming[ahead][j];
 #pragma unroll
-      for (int tap = 0; tap < kTaps; ++tap) values[j] += weights[tap][j] * inputs[tap][j];
-      values[j] = round_to<T>(silu(round_to<T>(values[j])));
-      squares += values[j] * values[j];
+        for (int tap = 0; tap < kTaps; ++tap)
+          values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[tap][j];
+        values[j] = round_to<T>(silu_as<T>(round_to<T>(values[j])));
+        squares += values[j] * values[j];
+      }
+      const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
+#pragma unroll
+      for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
+      if (feature < own.head_dim)
+        store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
     }
-    const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
-#pragma unroll
-    for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
-    if (feature < own.head_dim)
-      store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
   }
 }
 
@@ -175,7 +184,7 @@ __global__ void __launch_bounds__(kThreads) convolve_any_kernel(ConvolvedHeads<T
       sum += widen(args.weight[channel * args.num_taps + tap]) *
              input_of(args, sequence, token - args.num_taps + 1 + tap, channel);
     }
-    return round_to<T>(silu(round_to<T>(sum)));
+    return round_to<T>(silu_as<T>(round_to<T>(sum)));
   };
   float factor = 1;
   if (own.is_normalised) {
@@ -227,7 +236,7 @@ void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
   const std::int32_t* cu_seqlens = staging_.bring(args.cu_seqlens.as<std::int32_t>(), num_seqs + 1);
   with_type(args.mixed.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const bool is_aligned = rows_are_aligned(args.mixed, args.query, args.key, args.value) &&
+    const bool is_aligned = rows_are_aligned(args.mixed, args.query, args.key, args.value, args.conv_weight) &&
                             key_head_dim % kFeatures == 0 && value_head_dim % kFeatures == 0;
     const ConvolvedHeads<T> heads{const_rows<T>(args.mixed),
                                   args.conv_weight.as<bfloat16>(),

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
   load_group(gate.row(blockIdx.x), i, width, is_aligned, gates);
   load_group(up.row(blockIdx.x), i, width, is_aligned, ups);
 #pragma unroll
-  for (int j = 0; j < kGroup; ++j) gates[j] = round_to<T>(silu(gates[j])) * ups[j];
+  for (int j = 0; j < kGroup; ++j) gates[j] = round_to<T>(silu_as<T>(gates[j])) * ups[j];
   store_group(gates, out.row(blockIdx.x), i, width, is_aligned);
 }
 

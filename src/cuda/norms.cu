@@ -1,76 +1,115 @@
+#include <algorithm>
+
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
-// A block takes a row (a warp takes a head of the gated norm), in two sweeps: sums, then results. The second sweep
-// reads what the same thread has read or written in the first, from cache. Limit: device memory.
+// A block takes a row, eight elements a thread, which stay in registers from the sum to the result; of rows wider than
+// the largest block the rest is read again. A half warp takes a head of the gated norm. Limit: device memory.
 
 namespace treble::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / kWarpSize;
+constexpr int kMostThreads = 1024;
+
+/// Threads for a row, whole warps.
+int threads_for_row(std::int64_t width) {
+  const std::int64_t warps = (width + kGroup * kWarpSize - 1) / (kGroup * kWarpSize);
+  return static_cast<int>(std::clamp<std::int64_t>(warps * kWarpSize, kWarpSize, kMostThreads));
+}
+
+/// x += delta where there is one; the sum as it is stored.
+template <typename T>
+__device__ __forceinline__ void add_and_keep(T* row, const T* delta, std::int64_t i, std::int64_t width,
+                                             bool is_aligned, float (&values)[kGroup]) {
+  load_group(row, i, width, is_aligned, values);
+  if (!delta) return;
+  float more[kGroup];
+  load_group(delta, i, width, is_aligned, more);
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) values[j] = round_to<T>(values[j] + more[j]);
+  store_group(values, row, i, width, is_aligned);
+}
+
+__device__ __forceinline__ float squares_of(const float (&values)[kGroup]) {
+  float squares = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
+  return squares;
+}
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMostThreads)
     rms_norm_kernel(Rows<T> x, Rows<const T> delta, const bfloat16* weight, float eps, std::int64_t width,
                     bool is_aligned, Rows<T> out) {
   __shared__ float partial[kWarpSize];
   T* row = x.row(blockIdx.x);
   const T* added = delta.data ? delta.row(blockIdx.x) : nullptr;
-  float squares = 0;
-  for (std::int64_t i = threadIdx.x * kGroup; i < width; i += kThreads * kGroup) {
+  const std::int64_t own = threadIdx.x * kGroup, step = static_cast<std::int64_t>(blockDim.x) * kGroup;
+  float kept[kGroup], gain[kGroup];
+  load_group(weight, own, width, is_aligned, gain);
+  add_and_keep(row, added, own, width, is_aligned, kept);
+  float squares = squares_of(kept);
+  for (std::int64_t i = own + step; i < width; i += step) {
     float values[kGroup];
-    load_group(row, i, width, is_aligned, values);
-    if (added) {
-      float more[kGroup];
-      load_group(added, i, width, is_aligned, more);
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) values[j] = round_to<T>(values[j] + more[j]);
-      store_group(values, row, i, width, is_aligned);
-    }
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
+    add_and_keep(row, added, i, width, is_aligned, values);
+    squares += squares_of(values);
   }
   const float normalise = 1.0f / sqrtf(block_sum(squares, partial) / static_cast<float>(width) + eps);
-  for (std::int64_t i = threadIdx.x * kGroup; i < width; i += kThreads * kGroup) {
-    float values[kGroup], gain[kGroup];
+  const auto finish = [&](std::int64_t i, float(&values)[kGroup], const float(&gains)[kGroup]) {
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) values[j] = values[j] * normalise * (1.0f + gains[j]);
+    store_group(values, out.row(blockIdx.x), i, width, is_aligned);
+  };
+  finish(own, kept, gain);
+  for (std::int64_t i = own + step; i < width; i += step) {
+    float values[kGroup];
     load_group(row, i, width, is_aligned, values);
     load_group(weight, i, width, is_aligned, gain);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) values[j] = values[j] * normalise * (1.0f + gain[j]);
-    store_group(values, out.row(blockIdx.x), i, width, is_aligned);
+    finish(i, values, gain);
   }
 }
 
+constexpr int kLanes = kWarpSize / 2;              // of a head
+constexpr int kHeadsPerBlock = kThreads / kLanes;  // of one token
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    gated_rms_norm_kernel(Heads<const T> x, Heads<const T> gate, const bfloat16* weight, float eps,
-                          std::int64_t num_rows, int num_heads, int head_dim, bool is_aligned, Rows<T> out) {
-  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_id();
-  if (item >= num_rows * num_heads) return;
-  const std::int64_t token = item / num_heads, head = item % num_heads;
-  const T* row = x.row(token, head);
-  float squares = 0;
-  for (int i = lane_id() * kGroup; i < head_dim; i += kWarpSize * kGroup) {
+    gated_rms_norm_kernel(Heads<const T> x, Heads<const T> gate, const bfloat16* weight, float eps, int num_heads,
+                          int head_dim, bool is_aligned, Rows<T> out) {
+  const int head = static_cast<int>(blockIdx.y) * kHeadsPerBlock + static_cast<int>(threadIdx.x) / kLanes;
+  const int first = static_cast<int>(threadIdx.x) % kLanes * kGroup;
+  const bool is_there = head < num_heads;  // the others help with the sums
+  const std::int64_t token = blockIdx.x;
+  const T* row = x.row(token, is_there ? head : 0);
+  const T* gate_row = gate.row(token, is_there ? head : 0);
+  float squares = 0, kept[kGroup], gates[kGroup];
+  load_group(row, first, head_dim, is_aligned, kept);
+  load_group(gate_row, first, head_dim, is_aligned, gates);
+  squares = squares_of(kept);
+  for (int i = first + kLanes * kGroup; i < head_dim; i += kLanes * kGroup) {
     float values[kGroup];
     load_group(row, i, head_dim, is_aligned, values);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
+    squares += squares_of(values);
   }
-  const float normalise = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(head_dim) + eps);
-  for (int i = lane_id() * kGroup; i < head_dim; i += kWarpSize * kGroup) {
-    float values[kGroup], gain[kGroup], gates[kGroup];
-    load_group(row, i, head_dim, is_aligned, values);
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+  const float normalise = 1.0f / sqrtf(squares / static_cast<float>(head_dim) + eps);
+  if (!is_there) return;
+  for (int i = first; i < head_dim; i += kLanes * kGroup) {
+    float gain[kGroup];
     load_group(weight, i, head_dim, is_aligned, gain);
-    load_group(gate.row(token, head), i, head_dim, is_aligned, gates);
+    if (i > first) {
+      load_group(row, i, head_dim, is_aligned, kept);
+      load_group(gate_row, i, head_dim, is_aligned, gates);
+    }
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) {
       // The reference rounds before the gain and after it, but not the silu.
-      const float weighted = round_to<T>(gain[j] * round_to<T>(values[j] * normalise));
-      values[j] = weighted * silu(gates[j]);
+      kept[j] = round_to<T>(gain[j] * round_to<T>(kept[j] * normalise)) * silu_as<T>(gates[j]);
     }
-    store_group(values, out.row(token) + head * head_dim, i, head_dim, is_aligned);
+    store_group(kept, out.row(token) + static_cast<std::int64_t>(head) * head_dim, i, head_dim, is_aligned);
   }
 }
 
@@ -122,9 +161,9 @@ void CudaOps::do_rms_norm(const RmsNorm& args) {
   const TensorView& out = args.out.plain;
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("rms_norm", stream_.get(), {dim3(blocks_for(args.x.size(0), 1)), kThreads}, rms_norm_kernel<T>,
-           rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps, args.x.size(1),
-           rows_are_aligned(args.x, args.delta, args.weight, out), rows_of<T>(out));
+    launch("rms_norm", stream_.get(), {dim3(blocks_for(args.x.size(0), 1)), threads_for_row(args.x.size(1))},
+           rms_norm_kernel<T>, rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps,
+           args.x.size(1), rows_are_aligned(args.x, args.delta, args.weight, out), rows_of<T>(out));
   });
 }
 
@@ -133,9 +172,10 @@ void CudaOps::do_gated_rms_norm(const GatedRmsNorm& args) {
   const TensorView out = args.out.plain.reshape({num_rows, num_heads, head_dim});
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("gated_rms_norm", stream_.get(), {dim3(blocks_for(num_rows * num_heads, kWarps)), kThreads},
-           gated_rms_norm_kernel<T>, const_heads<T>(args.x), const_heads<T>(args.gate), args.weight.as<bfloat16>(),
-           args.eps, num_rows, static_cast<int>(num_heads), static_cast<int>(head_dim),
+    launch("gated_rms_norm", stream_.get(),
+           {dim3(blocks_for(num_rows, 1), blocks_for(num_heads, kHeadsPerBlock)), kThreads}, gated_rms_norm_kernel<T>,
+           const_heads<T>(args.x), const_heads<T>(args.gate), args.weight.as<bfloat16>(), args.eps,
+           static_cast<int>(num_heads), static_cast<int>(head_dim),
            rows_are_aligned(args.x, args.gate, args.weight, out), rows_of<T>(args.out.plain));
   });
 }

@@ -93,14 +93,44 @@ __global__ void __launch_bounds__(kThreads)
     attention_inputs_kernel(QueryAndKey<T> heads, const bfloat16* q_norm, const bfloat16* k_norm, Rows<const T> cos,
                             Rows<const T> sin, int half, float eps) {
   auto* features = reinterpret_cast<float*>(dynamic_shared()) + warp_id() * heads.head_dim;
-  const int num_heads = heads.num_q_heads + heads.num_kv_heads;
-  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_id();
-  if (item >= heads.num_tokens * num_heads) return;
-  const std::int64_t token = item / num_heads;
-  const int head = static_cast<int>(item % num_heads);
+  const int head = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  if (head >= heads.num_q_heads + heads.num_kv_heads) return;
+  const std::int64_t token = blockIdx.x;
   const bool is_query = head < heads.num_q_heads;
   T* row = is_query ? heads.query.row(token, head) : heads.key.row(token, head - heads.num_q_heads);
   norm_and_rotate(row, is_query ? q_norm : k_norm, cos.row(token), sin.row(token), eps, heads.head_dim, half, features);
+}
+
+/// Heads of 256 features whose first 64 turn: eight neighbours in a lane, partners four lanes apart.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    attention_inputs_256_kernel(QueryAndKey<T> heads, const bfloat16* q_norm, const bfloat16* k_norm, Rows<const T> cos,
+                                Rows<const T> sin, float eps) {
+  constexpr int kHeadDim = kWarpSize * kGroup, kHalf = 32, kHalfLanes = kHalf / kGroup;
+  const int head = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  if (head >= heads.num_q_heads + heads.num_kv_heads) return;
+  const std::int64_t token = blockIdx.x;
+  const bool is_query = head < heads.num_q_heads;
+  T* row = is_query ? heads.query.row(token, head) : heads.key.row(token, head - heads.num_q_heads);
+  const int first = lane_id() * kGroup;
+  float x[kGroup], gain[kGroup], c[kGroup], s[kGroup];
+  load_group(row, first, kHeadDim, true, x);
+  load_group(is_query ? q_norm : k_norm, first, kHeadDim, true, gain);
+  load_group(cos.row(token), first % kHalf, kHalf, true, c);
+  load_group(sin.row(token), first % kHalf, kHalf, true, s);
+  float squares = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) squares += x[j] * x[j];
+  const float normalise = 1.0f / sqrtf(warp_sum(squares) / kHeadDim + eps);
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    x[j] = round_to<T>(x[j] * normalise * (1.0f + gain[j]));
+    const float partner = shuffle_xor(x[j], kHalfLanes);
+    // The reference rounds both products and their sum.
+    const float turned = round_to<T>(x[j] * c[j]) + round_to<T>((first < kHalf ? -partner : partner) * s[j]);
+    if (first < 2 * kHalf) x[j] = turned;
+  }
+  store_group(x, row, first, kHeadDim, true);
 }
 
 template <typename T>
@@ -155,14 +185,24 @@ void CudaOps::do_axial_rotary_tables(const AxialRotaryTables& args) {
 }
 
 void CudaOps::do_attention_inputs(const AttentionInputs& args) {
-  const std::int64_t num_items = args.query.size(0) * (args.query.size(1) + args.key.size(1));
-  const std::size_t shared_bytes = static_cast<std::size_t>(kWarps * args.query.size(2)) * sizeof(float);
+  const std::int64_t num_tokens = args.query.size(0), head_dim = args.query.size(2), half = args.cos.size(1);
+  const dim3 grid(blocks_for(num_tokens, 1), blocks_for(args.query.size(1) + args.key.size(1), kWarps));
+  const bool is_usual = head_dim == 256 && half == 32 &&
+                        rows_are_aligned(args.query, args.key, args.q_norm, args.k_norm, args.cos, args.sin);
   with_type(args.query.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("attention_inputs", stream_.get(), {dim3(blocks_for(num_items, kWarps)), kThreads, shared_bytes},
-           attention_inputs_kernel<T>, query_and_key<T>(args.query, args.key), args.q_norm.as<bfloat16>(),
-           args.k_norm.as<bfloat16>(), const_rows<T>(args.cos), const_rows<T>(args.sin),
-           static_cast<int>(args.cos.size(1)), args.eps);
+    const QueryAndKey<T> heads = query_and_key<T>(args.query, args.key);
+    const auto* q_norm = args.q_norm.as<bfloat16>();
+    const auto* k_norm = args.k_norm.as<bfloat16>();
+    const Rows<const T> cos = const_rows<T>(args.cos), sin = const_rows<T>(args.sin);
+    if (is_usual) {
+      launch("attention_inputs", stream_.get(), {grid, kThreads}, attention_inputs_256_kernel<T>, heads, q_norm, k_norm,
+             cos, sin, args.eps);
+      return;
+    }
+    const std::size_t shared_bytes = static_cast<std::size_t>(kWarps * head_dim) * sizeof(float);
+    launch("attention_inputs", stream_.get(), {grid, kThreads, shared_bytes}, attention_inputs_kernel<T>, heads, q_norm,
+           k_norm, cos, sin, static_cast<int>(half), args.eps);
   });
 }
 

@@ -63,6 +63,16 @@ inline float widen(bfloat16 x) {
   return to_float(x);
 }
 
+inline float exp_approximately(float x) {
+  return std::exp(x);
+}
+inline float divide_approximately(float x, float y) {
+  return x * (1.0f / y);
+}
+inline float inverse_sqrt(float x) {
+  return 1.0f / std::sqrt(x);
+}
+
 inline std::uint32_t pack(std::uint16_t low, std::uint16_t high) {
   return static_cast<std::uint32_t>(high) << 16 | low;
 }
