@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks and times the CUDA backend on a machine with a GPU, from a folder that scripts/bundle has packed.
+# Checks and times the CUDA backend on a machine with a GPU, from what `scripts/bundle --tests` has packed; runs in the
+# root of a checkout, whose tests/data the goldens read.
 # usage: bench/gpu_check.sh [--quick | --sanitize] BUNDLE.tar.xz|FOLDER [OUT]
 #   Writes logs to OUT (default: gpu_check); prints a short table last.
 #   --quick     op tests and the 9b model only, for a first look
@@ -22,7 +23,7 @@ if [[ -f $bundle ]]; then
   tar -xf "$bundle" -C "$unpacked"
   bundle=$(echo "$unpacked"/*/)
 fi
-bundle=${bundle%/}
+bundle=$(realpath "$bundle")
 table=()
 
 # row NAME COMMAND...: runs it, keeps its log, and notes how it went.
@@ -62,7 +63,7 @@ if [[ $mode == sanitize ]]; then
   done
 else
   row "op tests" "$bundle/tests/treble_cuda_op_tests" --no-colors
-  if [[ $mode == all ]]; then row "goldens" "$bundle/tests/treble_cuda_golden_tests" --no-colors; fi
+  if [[ $mode == all ]]; then row "goldens" env --chdir=tests "$bundle/tests/treble_cuda_golden_tests" --no-colors; fi
   bench 9b --tokens 298,1502,2270 --repeats 20
   bench 9b --tokens 298,1502 --repeats 5 --profile
 fi

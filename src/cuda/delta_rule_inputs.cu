@@ -4,8 +4,8 @@
 #include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
-// Convolution, SiLU and L2 norm: a warp takes a head and kStrip tokens, four neighbouring features in each lane, with
-// the taps and the last inputs in registers; other sizes than the model's take a plainer form. The gates and the new
+// Convolution, SiLU and L2 norm: a warp takes a head and kStrip tokens, four neighbouring features in each lane, all
+// inputs in registers; other sizes than the model's take a plainer form. The gates and the new
 // convolution state are kernels of their own. Limit: device memory; every input is read once and (kernel size - 1) /
 // kStrip times more from cache.
 
@@ -14,8 +14,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpSize;
-constexpr int kStrip = 16;    // tokens
-constexpr int kAhead = 4;     // of these are on their way while others are worked on
+constexpr int kStrip = 8;     // tokens
 constexpr int kFeatures = 4;  // neighbours in a lane
 constexpr float kSquaresEps = 1e-6f;
 
@@ -100,72 +99,73 @@ __device__ __forceinline__ float input_of(const ConvolvedHeads<T>& args, int seq
   return widen(args.state[sequence * args.state_stride + channel * state_size + state_size - before]);
 }
 
-/// The usual sizes: four taps, heads of at most 128 features.
+/// Inputs before a strip's first token, for its taps: rows of the batch, the state, or zeros.
+template <typename T>
+__device__ __forceinline__ void load_before(const ConvolvedHeads<T>& args, int sequence, std::int32_t source,
+                                            std::int64_t first_channel, int feature, int head_dim,
+                                            float (&values)[kFeatures]) {
+  if (source >= args.cu_seqlens[sequence]) {
+    load_four(args.mixed.row(source) + first_channel, feature, head_dim, args.is_aligned, values);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kFeatures; ++j)
+    values[j] = feature + j < head_dim ? input_of(args, sequence, source, first_channel + feature + j) : 0.0f;
+}
+
+/// The usual sizes: four taps, heads of at most 128 features. All inputs of a strip are on their way at once.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> args) {
-  constexpr int kTaps = 4;
+  constexpr int kTaps = 4, kBefore = kTaps - 1;
   const int index = static_cast<int>(blockIdx.y) * kWarps + warp_id();
   if (index >= 2 * args.num_k_heads + args.num_v_heads) return;
   const OwnHead<T> own(args, index);
   const auto begin = static_cast<std::int32_t>(blockIdx.x) * kStrip;
   const std::int32_t end = min(begin + kStrip, args.num_tokens);
-  int sequence = sequence_of(args.cu_seqlens, args.num_seqs, begin);
-  std::int32_t sequence_end = args.cu_seqlens[sequence + 1];
   const int feature = lane_id() * kFeatures;
-  const std::int64_t channel = own.first_channel + feature;
 
+  float inputs[kBefore + kStrip][kFeatures];
+#pragma unroll
+  for (int i = 0; i < kStrip; ++i)
+    load_four(args.mixed.row(min(begin + i, end - 1)) + own.first_channel, feature, own.head_dim, args.is_aligned,
+              inputs[kBefore + i]);
   // Of a channel its taps, channel after channel.
   float weights[kTaps * kFeatures / kGroup][kGroup];
 #pragma unroll
   for (int i = 0; i < kTaps * kFeatures / kGroup; ++i)
-    load_group(args.weight, channel * kTaps + i * kGroup, args.conv_dim * kTaps, args.is_aligned, weights[i]);
+    load_group(args.weight, (own.first_channel + feature) * kTaps + i * kGroup, args.conv_dim * kTaps, args.is_aligned,
+               weights[i]);
+  int sequence = sequence_of(args.cu_seqlens, args.num_seqs, begin);
+  std::int32_t sequence_end = args.cu_seqlens[sequence + 1];
+#pragma unroll
+  for (int i = 0; i < kBefore; ++i)
+    load_before(args, sequence, begin - kBefore + i, own.first_channel, feature, own.head_dim, inputs[i]);
 
-  float inputs[kTaps][kFeatures] = {};  // of the taps, oldest first
-  bool is_start = true;                 // those before this token are not held
-  for (std::int32_t first = begin; first < end; first += kAhead) {
-    float upcoming[kAhead][kFeatures];
 #pragma unroll
-    for (int ahead = 0; ahead < kAhead; ++ahead)
-      load_four(args.mixed.row(min(first + ahead, end - 1)) + own.first_channel, feature, own.head_dim, args.is_aligned,
-                upcoming[ahead]);
+  for (int i = 0; i < kStrip; ++i) {
+    const std::int32_t token = begin + i;
+    if (token >= end) break;
+    if (token >= sequence_end) {  // another sequence begins in this strip
+      while (token >= sequence_end) sequence_end = args.cu_seqlens[++sequence + 1];
 #pragma unroll
-    for (int ahead = 0; ahead < kAhead; ++ahead) {
-      const std::int32_t token = first + ahead;
-      if (token >= end) break;
-      while (token >= sequence_end) {
-        sequence_end = args.cu_seqlens[++sequence + 1];
-        is_start = true;
-      }
-#pragma unroll
-      for (int tap = 0; tap + 1 < kTaps; ++tap) {
-#pragma unroll
-        for (int j = 0; j < kFeatures; ++j) {
-          if (!is_start) {
-            inputs[tap][j] = inputs[tap + 1][j];
-          } else if (feature + j < own.head_dim) {
-            inputs[tap][j] = input_of(args, sequence, token - kTaps + 1 + tap, channel + j);
-          }
-        }
-      }
-      is_start = false;
-
-      float values[kFeatures] = {};
-      float squares = 0;
-#pragma unroll
-      for (int j = 0; j < kFeatures; ++j) {
-        inputs[kTaps - 1][j] = upcoming[ahead][j];
-#pragma unroll
-        for (int tap = 0; tap < kTaps; ++tap)
-          values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[tap][j];
-        values[j] = round_to<T>(silu_as<T>(round_to<T>(values[j])));
-        squares += values[j] * values[j];
-      }
-      const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
-#pragma unroll
-      for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
-      if (feature < own.head_dim)
-        store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
+      for (int tap = 0; tap < kBefore; ++tap)
+        load_before(args, sequence, token - kBefore + tap, own.first_channel, feature, own.head_dim, inputs[i + tap]);
     }
+    float values[kFeatures] = {};
+    float squares = 0;
+#pragma unroll
+    for (int j = 0; j < kFeatures; ++j) {
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap)
+        values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[i + tap][j];
+      values[j] = round_to<T>(silu_as<T>(round_to<T>(values[j])));
+      squares += values[j] * values[j];
+    }
+    const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
+#pragma unroll
+    for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
+    if (feature < own.head_dim)
+      store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
   }
 }
 

@@ -53,6 +53,13 @@ __device__ __forceinline__ float widen(bfloat16 x) {
   return __uint_as_float(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
+__device__ __forceinline__ std::uint32_t bits_of(float x) {
+  return __float_as_uint(x);
+}
+__device__ __forceinline__ float float_of(std::uint32_t bits) {
+  return __uint_as_float(bits);
+}
+
 /// exp(x) within 2 + |x| / 16 units in the last place of fp32; 0 below -103, infinity above 88.
 __device__ __forceinline__ float exp_approximately(float x) {
   return __expf(x);

@@ -11,28 +11,31 @@ namespace treble::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostThreads = 1024;
+constexpr int kRowThreads = 640;  // at most for a row; 5,120 elements at eight a thread
+constexpr int kRowsAtOnce = 2;    // in a multiprocessor at least, so that one reads while another sums up
 
 /// Threads for a row, whole warps.
 int threads_for_row(std::int64_t width) {
   const std::int64_t warps = (width + kGroup * kWarpSize - 1) / (kGroup * kWarpSize);
-  return static_cast<int>(std::clamp<std::int64_t>(warps * kWarpSize, kWarpSize, kMostThreads));
+  return static_cast<int>(std::clamp<std::int64_t>(warps * kWarpSize, kWarpSize, kRowThreads));
 }
 
-/// x += delta where there is one; the sum as it is stored.
+/// x += delta where there is one; the sum as it is stored. @return its squares
 template <typename T>
-__device__ __forceinline__ void add_and_keep(T* row, const T* delta, std::int64_t i, std::int64_t width,
-                                             bool is_aligned, float (&values)[kGroup]) {
-  load_group(row, i, width, is_aligned, values);
-  if (!delta) return;
-  float more[kGroup];
-  load_group(delta, i, width, is_aligned, more);
+__device__ __forceinline__ float add_and_keep(T* row, const T* delta, std::int64_t i, std::int64_t width,
+                                              bool is_aligned, PackedGroup<T>& kept) {
+  kept.load(row, i, width, is_aligned);
+  float values[kGroup];
+  kept.unpack(values);
+  if (delta) {
+    float more[kGroup];
+    load_group(delta, i, width, is_aligned, more);
 #pragma unroll
-  for (int j = 0; j < kGroup; ++j) values[j] = round_to<T>(values[j] + more[j]);
-  store_group(values, row, i, width, is_aligned);
-}
-
-__device__ __forceinline__ float squares_of(const float (&values)[kGroup]) {
+    for (int j = 0; j < kGroup; ++j) values[j] += more[j];
+    kept.pack(values);
+    kept.unpack(values);
+    store_group(values, row, i, width, is_aligned);
+  }
   float squares = 0;
 #pragma unroll
   for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
@@ -40,34 +43,39 @@ __device__ __forceinline__ float squares_of(const float (&values)[kGroup]) {
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kMostThreads)
+__device__ __forceinline__ void scale_and_store(const PackedGroup<T>& kept, float normalise,
+                                                const PackedGroup<bfloat16>& gain, T* out, std::int64_t i,
+                                                std::int64_t width, bool is_aligned) {
+  float values[kGroup], gains[kGroup];
+  kept.unpack(values);
+  gain.unpack(gains);
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) values[j] = values[j] * normalise * (1.0f + gains[j]);
+  store_group(values, out, i, width, is_aligned);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kRowThreads, kRowsAtOnce)
     rms_norm_kernel(Rows<T> x, Rows<const T> delta, const bfloat16* weight, float eps, std::int64_t width,
                     bool is_aligned, Rows<T> out) {
   __shared__ float partial[kWarpSize];
   T* row = x.row(blockIdx.x);
   const T* added = delta.data ? delta.row(blockIdx.x) : nullptr;
   const std::int64_t own = threadIdx.x * kGroup, step = static_cast<std::int64_t>(blockDim.x) * kGroup;
-  float kept[kGroup], gain[kGroup];
-  load_group(weight, own, width, is_aligned, gain);
-  add_and_keep(row, added, own, width, is_aligned, kept);
-  float squares = squares_of(kept);
+  PackedGroup<bfloat16> gain;
+  PackedGroup<T> kept;
+  gain.load(weight, own, width, is_aligned);
+  float squares = add_and_keep(row, added, own, width, is_aligned, kept);
   for (std::int64_t i = own + step; i < width; i += step) {
-    float values[kGroup];
-    add_and_keep(row, added, i, width, is_aligned, values);
-    squares += squares_of(values);
+    PackedGroup<T> more;
+    squares += add_and_keep(row, added, i, width, is_aligned, more);
   }
   const float normalise = 1.0f / sqrtf(block_sum(squares, partial) / static_cast<float>(width) + eps);
-  const auto finish = [&](std::int64_t i, float(&values)[kGroup], const float(&gains)[kGroup]) {
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) values[j] = values[j] * normalise * (1.0f + gains[j]);
-    store_group(values, out.row(blockIdx.x), i, width, is_aligned);
-  };
-  finish(own, kept, gain);
+  scale_and_store(kept, normalise, gain, out.row(blockIdx.x), own, width, is_aligned);
   for (std::int64_t i = own + step; i < width; i += step) {
-    float values[kGroup];
-    load_group(row, i, width, is_aligned, values);
-    load_group(weight, i, width, is_aligned, gain);
-    finish(i, values, gain);
+    kept.load(row, i, width, is_aligned);
+    gain.load(weight, i, width, is_aligned);
+    scale_and_store(kept, normalise, gain, out.row(blockIdx.x), i, width, is_aligned);
   }
 }
 
@@ -87,11 +95,13 @@ __global__ void __launch_bounds__(kThreads)
   float squares = 0, kept[kGroup], gates[kGroup];
   load_group(row, first, head_dim, is_aligned, kept);
   load_group(gate_row, first, head_dim, is_aligned, gates);
-  squares = squares_of(kept);
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) squares += kept[j] * kept[j];
   for (int i = first + kLanes * kGroup; i < head_dim; i += kLanes * kGroup) {
     float values[kGroup];
     load_group(row, i, head_dim, is_aligned, values);
-    squares += squares_of(values);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
   }
 #pragma unroll
   for (int mask = kLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);

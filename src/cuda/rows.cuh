@@ -70,27 +70,58 @@ bool rows_are_aligned(const Views&... views) {
 
 constexpr int kGroup = 8;  // elements that a thread reads at once: 16 bytes of bf16
 
-/// Elements [i, i + 8) of a row of `count`, zeros past its end.
+/// Eight elements as they lie in memory: of bf16 half the registers that their values take.
+template <typename T>
+struct PackedGroup {
+  uint4 words[kGroup * sizeof(T) / sizeof(uint4)];
+
+  /// Elements [i, i + 8) of a row of `count`, zeros past its end.
+  __device__ __forceinline__ void load(const T* row, std::int64_t i, std::int64_t count, bool is_aligned) {
+    if (is_aligned && i + kGroup <= count) {
+      const auto* from = reinterpret_cast<const uint4*>(row + i);
+      words[0] = from[0];
+      if constexpr (sizeof(T) == 4) words[1] = from[1];
+      return;
+    }
+    float values[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) values[j] = i + j < count ? widen(row[i + j]) : 0.0f;
+    pack(values);
+  }
+
+  /// Rounded to T.
+  __device__ __forceinline__ void pack(const float (&values)[kGroup]) {
+    if constexpr (sizeof(T) == 2) {
+      words[0] = make_uint4(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]),
+                            pack_bf16(values[4], values[5]), pack_bf16(values[6], values[7]));
+    } else {
+      words[0] = make_uint4(bits_of(values[0]), bits_of(values[1]), bits_of(values[2]), bits_of(values[3]));
+      words[1] = make_uint4(bits_of(values[4]), bits_of(values[5]), bits_of(values[6]), bits_of(values[7]));
+    }
+  }
+
+  __device__ __forceinline__ void unpack(float (&values)[kGroup]) const {
+    if constexpr (sizeof(T) == 2) {
+      values[0] = low_bf16(words[0].x), values[1] = high_bf16(words[0].x);
+      values[2] = low_bf16(words[0].y), values[3] = high_bf16(words[0].y);
+      values[4] = low_bf16(words[0].z), values[5] = high_bf16(words[0].z);
+      values[6] = low_bf16(words[0].w), values[7] = high_bf16(words[0].w);
+    } else {
+      values[0] = float_of(words[0].x), values[1] = float_of(words[0].y);
+      values[2] = float_of(words[0].z), values[3] = float_of(words[0].w);
+      values[4] = float_of(words[1].x), values[5] = float_of(words[1].y);
+      values[6] = float_of(words[1].z), values[7] = float_of(words[1].w);
+    }
+  }
+};
+
+/// The values of elements [i, i + 8) of a row of `count`, zeros past its end.
 template <typename T>
 __device__ __forceinline__ void load_group(const T* row, std::int64_t i, std::int64_t count, bool is_aligned,
                                            float (&values)[kGroup]) {
-  if (is_aligned && i + kGroup <= count) {
-    if constexpr (sizeof(T) == 2) {
-      const uint4 packed = *reinterpret_cast<const uint4*>(row + i);
-      values[0] = low_bf16(packed.x), values[1] = high_bf16(packed.x);
-      values[2] = low_bf16(packed.y), values[3] = high_bf16(packed.y);
-      values[4] = low_bf16(packed.z), values[5] = high_bf16(packed.z);
-      values[6] = low_bf16(packed.w), values[7] = high_bf16(packed.w);
-    } else {
-      const float4 low = *reinterpret_cast<const float4*>(row + i);
-      const float4 high = *reinterpret_cast<const float4*>(row + i + 4);
-      values[0] = low.x, values[1] = low.y, values[2] = low.z, values[3] = low.w;
-      values[4] = high.x, values[5] = high.y, values[6] = high.z, values[7] = high.w;
-    }
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < kGroup; ++j) values[j] = i + j < count ? widen(row[i + j]) : 0.0f;
+  PackedGroup<T> group;
+  group.load(row, i, count, is_aligned);
+  group.unpack(values);
 }
 
 /// Stores them, rounded to T; nothing past the row's end.

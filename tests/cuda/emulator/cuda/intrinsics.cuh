@@ -63,6 +63,13 @@ inline float widen(bfloat16 x) {
   return to_float(x);
 }
 
+inline std::uint32_t bits_of(float x) {
+  return std::bit_cast<std::uint32_t>(x);
+}
+inline float float_of(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
 inline float exp_approximately(float x) {
   return std::exp(x);
 }
