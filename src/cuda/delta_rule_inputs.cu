@@ -53,6 +53,18 @@ __device__ __forceinline__ void store_four(const float (&values)[kFeatures], T* 
   }
 }
 
+/// What they become when they are stored as T and loaded again.
+template <typename T>
+__device__ __forceinline__ void round_four(float (&values)[kFeatures]) {
+  if constexpr (sizeof(T) == 2) {
+#pragma unroll
+    for (int j = 0; j < kFeatures; j += 2) {
+      const std::uint32_t packed = pack_bf16(values[j], values[j + 1]);
+      values[j] = low_bf16(packed), values[j + 1] = high_bf16(packed);
+    }
+  }
+}
+
 template <typename T>
 struct ConvolvedHeads {
   Rows<const T> mixed;
@@ -152,18 +164,24 @@ __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> ar
         load_before(args, sequence, token - kBefore + tap, own.first_channel, feature, own.head_dim, inputs[i + tap]);
     }
     float values[kFeatures] = {};
-    float squares = 0;
 #pragma unroll
     for (int j = 0; j < kFeatures; ++j) {
 #pragma unroll
       for (int tap = 0; tap < kTaps; ++tap)
         values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[i + tap][j];
-      values[j] = round_to<T>(silu_as<T>(round_to<T>(values[j])));
-      squares += values[j] * values[j];
     }
-    const float factor = own.is_normalised ? 1.0f / sqrtf(warp_sum(squares) + kSquaresEps) : 1.0f;
+    round_four<T>(values);
 #pragma unroll
-    for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
+    for (int j = 0; j < kFeatures; ++j) values[j] = silu_as<T>(values[j]);
+    if (own.is_normalised) {
+      round_four<T>(values);
+      float squares = 0;
+#pragma unroll
+      for (int j = 0; j < kFeatures; ++j) squares += values[j] * values[j];
+      const float factor = inverse_sqrt_as<T>(warp_sum(squares) + kSquaresEps);
+#pragma unroll
+      for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
+    }
     if (feature < own.head_dim)
       store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
   }
@@ -236,7 +254,8 @@ void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
   const std::int32_t* cu_seqlens = staging_.bring(args.cu_seqlens.as<std::int32_t>(), num_seqs + 1);
   with_type(args.mixed.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const bool is_aligned = rows_are_aligned(args.mixed, args.query, args.key, args.value, args.conv_weight) &&
+    const bool is_aligned = rows_are_aligned(args.mixed, args.query, args.key, args.value,
+                                             args.conv_weight.reshape({conv_dim * num_taps})) &&
                             key_head_dim % kFeatures == 0 && value_head_dim % kFeatures == 0;
     const ConvolvedHeads<T> heads{const_rows<T>(args.mixed),
                                   args.conv_weight.as<bfloat16>(),

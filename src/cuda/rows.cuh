@@ -186,6 +186,12 @@ __device__ __forceinline__ float silu_as(float x) {
   return silu(x);
 }
 
+template <typename T>
+__device__ __forceinline__ float inverse_sqrt_as(float x) {
+  if constexpr (sizeof(T) == 2) return inverse_sqrt(x);
+  return 1.0f / sqrtf(x);
+}
+
 /// The sequence that a token lies in: the last n with cu_seqlens[n] <= token.
 __device__ __forceinline__ int sequence_of(const std::int32_t* cu_seqlens, int num_seqs, std::int32_t token) {
   int low = 0, high = num_seqs;  // cu_seqlens[low] <= token < cu_seqlens[high]
