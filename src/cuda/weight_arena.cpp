@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cuda/driver_entry.h"
 #include "cuda/status.h"
 
 namespace treble::cuda {
@@ -18,17 +19,6 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-template <typename Function>
-void find(const char* name, Function& function) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  constexpr unsigned kCudaVersion = 12000;
-  check(cudaGetDriverEntryPointByVersion(name, &entry, kCudaVersion, cudaEnableDefault, &result), name);
-  if (result != cudaDriverEntryPointSuccess)
-    throw Error(ErrorCode::kDevice, fmt::format("cuda: the driver has no {}; install a newer driver", name));
-  function = reinterpret_cast<Function>(entry);
-}
-
 void check_driver(CUresult status, std::string_view what) {
   if (status == CUDA_SUCCESS) return;
   throw Error(ErrorCode::kDevice,
@@ -39,14 +29,14 @@ void check_driver(CUresult status, std::string_view what) {
 }  // namespace
 
 WeightArena::Driver::Driver() {
-  find("cuMemAddressReserve", reserve);
-  find("cuMemAddressFree", free_addresses);
-  find("cuMemCreate", create);
-  find("cuMemRelease", release);
-  find("cuMemMap", map);
-  find("cuMemUnmap", unmap);
-  find("cuMemSetAccess", set_access);
-  find("cuMemGetAllocationGranularity", granularity);
+  reserve = find_driver_entry<decltype(reserve)>("cuMemAddressReserve");
+  free_addresses = find_driver_entry<decltype(free_addresses)>("cuMemAddressFree");
+  create = find_driver_entry<decltype(create)>("cuMemCreate");
+  release = find_driver_entry<decltype(release)>("cuMemRelease");
+  map = find_driver_entry<decltype(map)>("cuMemMap");
+  unmap = find_driver_entry<decltype(unmap)>("cuMemUnmap");
+  set_access = find_driver_entry<decltype(set_access)>("cuMemSetAccess");
+  granularity = find_driver_entry<decltype(granularity)>("cuMemGetAllocationGranularity");
 }
 
 CUmemAllocationProp WeightArena::properties() const {
