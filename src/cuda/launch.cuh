@@ -27,6 +27,13 @@ void launch(std::string_view name, cudaStream_t stream, const LaunchShape& shape
   config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  if (shape.cluster_size > 1) {
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster_size), 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+  }
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
 }
 

@@ -15,6 +15,7 @@ struct LaunchShape {
   dim3 grid;
   int num_threads;
   std::size_t shared_bytes = 0;  // dynamic
+  int cluster_size = 1;          // blocks along x that reach each other's shared memory; from compute capability 9.0 on
 };
 
 /// Blocks for `count` items, so many in each.
