@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "tensor/tensor_view.h"
+#include "cuda/kernel_set.h"
+#include "tensor/dtype.h"
 
 namespace treble::cuda {
 
@@ -17,5 +18,20 @@ struct LinearShape {
 };
 
 LinearKernel choose_linear(const LinearShape& shape);
+
+enum class SwigluKernel {
+  kSeparate,   ///< two products by choose_linear, then a pass over what they gave: linear.cu
+  kWgmmaSm90,  ///< one kernel on Hopper's wgmma: linear_wgmma_sm90.cu
+};
+
+struct SwigluShape {
+  DType dtype;  ///< of activations
+  std::int64_t out_features, in_features;
+  bool is_aligned;  ///< every row of input, weights and output starts at a multiple of 16 bytes
+  bool is_ordered;  ///< up lies after gate, less than 2^40 bytes away: one tensor map reads both
+};
+
+/// @param compute_capability  10 times the major number, plus the minor one
+SwigluKernel choose_swiglu(const SwigluShape& shape, int compute_capability, KernelSet kernels);
 
 }  // namespace treble::cuda

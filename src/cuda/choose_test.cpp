@@ -3,6 +3,7 @@
 #include "cuda/choose_attention.h"
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
+#include "cuda/choose_wgmma_tile.h"
 
 using namespace treble;
 using namespace treble::cuda;
@@ -41,4 +42,45 @@ TEST_CASE("cuda: the delta rule runs in chunks for the model's head sizes, step 
   CHECK(choose_delta_rule({DType::kF32, 128, 128, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
   CHECK(choose_delta_rule({DType::kBF16, 32, 24, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
   CHECK(choose_delta_rule({DType::kBF16, 128, 128, false}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
+}
+
+TEST_CASE("cuda: SwiGLU is one wgmma kernel on Hopper, for bf16 matrices that a tensor map reads") {
+  const SwigluShape shape{DType::kBF16, 17408, 5120, true, true};
+  CHECK(choose_swiglu(shape, 90, KernelSet::kBest) == SwigluKernel::kWgmmaSm90);
+  for (const int other : {80, 86, 89, 100, 120})
+    CHECK(choose_swiglu(shape, other, KernelSet::kBest) == SwigluKernel::kSeparate);
+  for (const KernelSet kernels : {KernelSet::kSm80, KernelSet::kPlain})
+    CHECK(choose_swiglu(shape, 90, kernels) == SwigluKernel::kSeparate);
+  const auto is_separate = [](const SwigluShape& other) {
+    return choose_swiglu(other, 90, KernelSet::kBest) == SwigluKernel::kSeparate;
+  };
+  CHECK(is_separate({DType::kF32, 17408, 5120, true, true}));
+  CHECK(is_separate({DType::kBF16, 17404, 5120, true, true}));
+  CHECK(is_separate({DType::kBF16, 17408, 5124, true, true}));
+  CHECK(is_separate({DType::kBF16, 17408, 0, true, true}));
+  CHECK(is_separate({DType::kBF16, 17408, 5120, false, true}));
+  CHECK(is_separate({DType::kBF16, 17408, 5120, true, false}));
+}
+
+TEST_CASE("cuda: the tile of a wgmma product leaves few multiprocessors idle") {
+  constexpr int kSms = 132;  // of an H200
+  CHECK(choose_wgmma_tile(298, 2 * 17408, kSms) == WgmmaTile::k192x152);
+  CHECK(choose_wgmma_tile(298, 2 * 12288, kSms) == WgmmaTile::k192x152);
+  for (const std::int64_t num_tokens : {1, 298, 1502, 2270, 24032}) {
+    for (const std::int64_t weight_rows : {2 * 17408, 2 * 12288}) {
+      const auto [rows, tokens] = shape_of(choose_wgmma_tile(num_tokens, weight_rows, kSms));
+      const std::int64_t pairs = (weight_rows + rows - 1) / rows * ((num_tokens + 2 * tokens - 1) / (2 * tokens));
+      const std::int64_t rounds = (pairs + kSms / 2 - 1) / (kSms / 2);
+      const double done = static_cast<double>(rounds) * kSms * rows * tokens;
+      CAPTURE(num_tokens);
+      CAPTURE(weight_rows);
+      if (num_tokens >= 298) CHECK(done <= 1.15 * static_cast<double>(num_tokens * weight_rows));
+    }
+  }
+}
+
+TEST_CASE("cuda: a wgmma tile is chosen for any number of tokens and multiprocessors") {
+  for (const std::int64_t num_tokens : {1, 7, 65536})
+    for (const int num_sms : {1, 2, 78, 114, 132})
+      CHECK(shape_of(choose_wgmma_tile(num_tokens, 16, num_sms)).num_tokens > 0);
 }

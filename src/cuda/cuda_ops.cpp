@@ -30,11 +30,10 @@ std::string open_device(const CudaOptions& options) {
                      properties.minor);
 }
 
-int most_shared_bytes(int device) {
-  int bytes = 0;
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "reading the GPU's properties");
-  return bytes;
+int read_attribute(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, attribute, device), "reading the GPU's properties");
+  return value;
 }
 
 }  // namespace
@@ -57,7 +56,10 @@ std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options) {
 CudaOps::CudaOps(const CudaOptions& options)
     : options_(options),
       name_(open_device(options)),
-      shared_bytes_per_block_(most_shared_bytes(options.device)),
+      compute_capability_(10 * read_attribute(cudaDevAttrComputeCapabilityMajor, options.device) +
+                          read_attribute(cudaDevAttrComputeCapabilityMinor, options.device)),
+      num_sms_(read_attribute(cudaDevAttrMultiProcessorCount, options.device)),
+      shared_bytes_per_block_(read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device)),
       stream_(make_stream()),
       staging_(memory_, stream_.get()),
       scratch_(memory_),

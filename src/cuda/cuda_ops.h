@@ -67,6 +67,7 @@ class CudaOps final : public Ops {
   void multiply(const TensorView& input, const LinearRun& run);
   void multiply_tiles(const TensorView& input, const LinearRun& run);
   void multiply_f32(const TensorView& input, const LinearRun& run);
+  void swiglu_wgmma(const LinearSwiglu& args);
 
   void attention_rows(const Attention& args);
   void attention_mma_sm80(const Attention& args);
@@ -75,6 +76,8 @@ class CudaOps final : public Ops {
 
   CudaOptions options_;
   std::string name_;
+  int compute_capability_ = 0;      // 10 times the major number, plus the minor one
+  int num_sms_ = 0;                 // multiprocessors
   int shared_bytes_per_block_ = 0;  // the most dynamic shared memory that a block may ask for
   DeviceMemory memory_;
   Stream stream_;

@@ -3,6 +3,7 @@
 #include "cuda/choose_linear.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
+#include "cuda/linear_wgmma_sm90.h"
 #include "cuda/rows.cuh"
 
 // Linears as products of cuBLASLt, and what goes around them.
@@ -147,6 +148,16 @@ void CudaOps::multiply_f32(const TensorView& input, const LinearRun& run) {
 void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   const std::int64_t num_tokens = args.input.plain.size(0), width = args.gate->out_features();
   if (num_tokens == 0 || width == 0) return;
+  const std::byte *gate_data = static_cast<const std::byte*>(args.gate->weight.data()),
+                  *up_data = static_cast<const std::byte*>(args.up->weight.data());
+  constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t{1} << 40;
+  const bool is_dense = args.gate->format == WeightFormat::kDense && args.up->format == WeightFormat::kDense &&
+                        !args.gate->bias && !args.up->bias;
+  const SwigluShape shape{activation_dtype(), width, args.input.plain.size(1),
+                          rows_are_aligned(args.input.plain, args.gate->weight, args.up->weight, args.out.plain),
+                          up_data > gate_data && up_data - gate_data < kFarthest};
+  if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90)
+    return swiglu_wgmma(args);
   const Workspace::Scope scope(scratch_);
   const TensorView both = scratch_.take(activation_dtype(), {num_tokens, 2 * width});
   const TensorView gate = both.slice(1, 0, width), up = both.slice(1, width, 2 * width);
@@ -158,6 +169,21 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
            const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, args.out.plain),
            rows_of<T>(args.out.plain));
   });
+}
+
+void CudaOps::swiglu_wgmma(const LinearSwiglu& args) {
+  const TensorView &input = args.input.plain, &out = args.out.plain;
+  const std::int64_t num_tokens = input.size(0), width = args.gate->out_features();
+  swiglu_wgmma_sm90({.num_tokens = num_tokens,
+                     .out_features = width,
+                     .in_features = input.size(1),
+                     .input = input.data(),
+                     .input_stride = input.stride(0),
+                     .gate = args.gate->weight.data(),
+                     .up = args.up->weight.data(),
+                     .out = out.data(),
+                     .out_stride = out.stride(0)},
+                    choose_wgmma_tile(num_tokens, 2 * width, num_sms_), num_sms_, stream_.get());
 }
 
 }  // namespace treble::cuda

@@ -1,0 +1,13 @@
+#include <treble/error.h>
+
+#include "cuda/linear_wgmma_sm90.h"
+
+// The emulator is a device of compute capability 8.0: choosing a kernel of Hopper is a mistake.
+
+namespace treble::cuda {
+
+void swiglu_wgmma_sm90(const SwigluProduct&, WgmmaTile, int, cudaStream_t) {
+  throw Error(ErrorCode::kInternal, "emulator: it has no wgmma; a kernel of compute capability 9.0 was chosen");
+}
+
+}  // namespace treble::cuda
