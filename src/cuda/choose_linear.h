@@ -19,6 +19,22 @@ struct LinearShape {
 
 LinearKernel choose_linear(const LinearShape& shape);
 
+/// Of products that choose_linear gives to tensor cores, with bf16 inputs.
+enum class DenseKernel {
+  kCublasLt,
+  kWgmmaSm90,  ///< linear_wgmma_sm90.cu
+};
+
+struct DenseShape {
+  DType out_dtype;
+  std::int64_t num_tokens, out_features;
+  bool has_bias;
+};
+
+/// @param compute_capability  10 times the major number, plus the minor one
+/// @param num_sms  multiprocessors of the device
+DenseKernel choose_dense(const DenseShape& shape, int compute_capability, int num_sms, KernelSet kernels);
+
 enum class SwigluKernel {
   kSeparate,   ///< two products by choose_linear, then a pass over what they gave: linear.cu
   kWgmmaSm90,  ///< one kernel on Hopper's wgmma: linear_wgmma_sm90.cu

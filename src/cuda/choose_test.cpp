@@ -84,3 +84,20 @@ TEST_CASE("cuda: a wgmma tile is chosen for any number of tokens and multiproces
     for (const int num_sms : {1, 2, 78, 114, 132})
       CHECK(shape_of(choose_wgmma_tile(num_tokens, 16, num_sms)).num_tokens > 0);
 }
+
+TEST_CASE("cuda: on Hopper products whose tiles fill the device run on our kernel, others on cuBLASLt") {
+  constexpr int kHopper = 90, kSms = 132;
+  const auto choose = [](std::int64_t num_tokens, std::int64_t out_features) {
+    return choose_dense({DType::kBF16, num_tokens, out_features, false}, kHopper, kSms, KernelSet::kBest);
+  };
+  CHECK(choose(2270, 16480) == DenseKernel::kWgmmaSm90);
+  CHECK(choose(24032, 5120) == DenseKernel::kWgmmaSm90);
+  CHECK(choose(2270, 5120) == DenseKernel::kCublasLt);
+  CHECK(choose(298, 16480) == DenseKernel::kCublasLt);
+  CHECK(choose(1, 16) == DenseKernel::kCublasLt);
+  CHECK(choose(24032, 5128) == DenseKernel::kCublasLt);
+  CHECK(choose_dense({DType::kF32, 24032, 5120, false}, kHopper, kSms, KernelSet::kBest) == DenseKernel::kCublasLt);
+  CHECK(choose_dense({DType::kBF16, 24032, 5120, true}, kHopper, kSms, KernelSet::kBest) == DenseKernel::kCublasLt);
+  CHECK(choose_dense({DType::kBF16, 24032, 5120, false}, 80, kSms, KernelSet::kBest) == DenseKernel::kCublasLt);
+  CHECK(choose_dense({DType::kBF16, 24032, 5120, false}, kHopper, kSms, KernelSet::kSm80) == DenseKernel::kCublasLt);
+}

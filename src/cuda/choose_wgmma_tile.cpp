@@ -13,6 +13,19 @@ constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+std::int64_t pairs_of(int num_sms) {
+  return std::max(1, num_sms / 2);
+}
+
+/// Multiplications that one multiprocessor could do in the time.
+std::int64_t cost_of(WgmmaTile tile, std::int64_t num_tokens, std::int64_t weight_rows, int num_sms) {
+  // What a tile reads costs time beside what it multiplies: this many multiplications for a row of either operand.
+  constexpr std::int64_t kRowCost = 12;
+  const auto [rows, tokens] = shape_of(tile);
+  const std::int64_t pairs_of_tiles = divide_up(weight_rows, rows) * divide_up(num_tokens, 2 * tokens);
+  return divide_up(pairs_of_tiles, pairs_of(num_sms)) * (rows * tokens + kRowCost * (rows + tokens));
+}
+
 }  // namespace
 
 WgmmaTileShape shape_of(WgmmaTile tile) {
@@ -32,18 +45,17 @@ WgmmaTileShape shape_of(WgmmaTile tile) {
 }
 
 WgmmaTile choose_wgmma_tile(std::int64_t num_tokens, std::int64_t weight_rows, int num_sms) {
-  // What a tile reads costs time beside what it multiplies: this many multiplications for a row of either operand.
-  constexpr std::int64_t kRowCost = 12;
-  const std::int64_t num_pairs = std::max(1, num_sms / 2);
   WgmmaTile best = kTiles[0];
-  std::int64_t best_cost = 0;
   for (const WgmmaTile tile : kTiles) {
-    const auto [rows, tokens] = shape_of(tile);
-    const std::int64_t pairs_of_tiles = divide_up(weight_rows, rows) * divide_up(num_tokens, 2 * tokens);
-    const std::int64_t cost = divide_up(pairs_of_tiles, num_pairs) * (rows * tokens + kRowCost * (rows + tokens));
-    if (best_cost == 0 || cost < best_cost) best = tile, best_cost = cost;
+    if (cost_of(tile, num_tokens, weight_rows, num_sms) < cost_of(best, num_tokens, weight_rows, num_sms)) best = tile;
   }
   return best;
+}
+
+double wgmma_efficiency(std::int64_t num_tokens, std::int64_t weight_rows, int num_sms) {
+  const WgmmaTile tile = choose_wgmma_tile(num_tokens, weight_rows, num_sms);
+  const std::int64_t possible = 2 * pairs_of(num_sms) * cost_of(tile, num_tokens, weight_rows, num_sms);
+  return static_cast<double>(num_tokens * weight_rows) / static_cast<double>(std::max<std::int64_t>(1, possible));
 }
 
 }  // namespace treble::cuda

@@ -17,4 +17,8 @@ WgmmaTileShape shape_of(WgmmaTile tile);
 /// @param weight_rows  of all matrices together: twice out_features for SwiGLU
 WgmmaTile choose_wgmma_tile(std::int64_t num_tokens, std::int64_t weight_rows, int num_sms);
 
+/// What is multiplied for the result, as a share of what the device could multiply in the time of the chosen tiles, by
+/// the same estimate; at most about 0.9.
+double wgmma_efficiency(std::int64_t num_tokens, std::int64_t weight_rows, int num_sms);
+
 }  // namespace treble::cuda

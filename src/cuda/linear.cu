@@ -90,6 +90,19 @@ void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
   if (choose_linear(shape) == LinearKernel::kTiles) return multiply_tiles(input, run);
   const TensorView& bias = run.first->bias;
   if (input.dtype() == DType::kBF16 && !(bias && run.out_dtype == DType::kF32)) {
+    const DenseShape dense{run.out_dtype, shape.num_tokens, shape.out_features, static_cast<bool>(bias)};
+    if (choose_dense(dense, compute_capability_, num_sms_, options_.kernels) == DenseKernel::kWgmmaSm90) {
+      linear_wgmma_sm90({.num_tokens = shape.num_tokens,
+                         .out_features = run.out_features,
+                         .in_features = shape.in_features,
+                         .input = input.data(),
+                         .input_stride = input.stride(0),
+                         .weight = run.first->weight.data(),
+                         .out = run.out,
+                         .out_stride = run.out_stride},
+                        choose_wgmma_tile(shape.num_tokens, run.out_features, num_sms_), num_sms_, stream_.get());
+      return;
+    }
     cublas_lt_.multiply({.num_tokens = shape.num_tokens,
                          .out_features = run.out_features,
                          .in_features = shape.in_features,

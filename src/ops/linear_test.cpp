@@ -81,6 +81,18 @@ TEST_CASE("linear: a batch longer than one block of packed tokens") {
   }
 }
 
+TEST_CASE("linear: a product whose tiles fill a large GPU") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 47);
+    const Operand input = test.normal(test.act(), {760, 24});
+    const Weight weight = random_weight(test, 16624, 24, false);
+    const TensorView out = test.output(test.act(), {760, 16624 + 8}).slice(1, 8, 16624 + 8);
+    const Linear::Output output{&weight.linear, out};
+    test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+    test.expect(out, product(input.values, weight), product_tolerance(test.act(), 24));
+  }
+}
+
 TEST_CASE("linear: several outputs of one input, with and without bias, in both dtypes, into rows of wider tensors") {
   for (const Backend& backend : backends()) {
     OpTest test("linear", backend, 43);
@@ -147,17 +159,21 @@ TEST_CASE("linear_swiglu: silu of the gate times up, rounded where the reference
   struct Case {
     std::int64_t total_tokens, in_features, out_features;
     bool has_bias;
+    std::int64_t margin;  // of the rows that the result lies in, on both sides
   };
+  // Margins of 8 leave rows that tensor cores can write; the last one has more tiles than a GPU has multiprocessors.
   for (const Backend& backend : backends()) {
     OpTest test("linear_swiglu", backend, 46);
-    for (const auto& [total_tokens, in_features, out_features, has_bias] :
-         {Case{1, 8, 1, false}, Case{3, 40, 20, true}, Case{100, 1030, 60, false}, Case{1200, 16, 50, false}}) {
+    for (const auto& [total_tokens, in_features, out_features, has_bias, margin] :
+         {Case{1, 8, 1, false, 2}, Case{3, 40, 20, true, 2}, Case{100, 1030, 60, false, 2},
+          Case{1200, 16, 50, false, 2}, Case{1, 64, 128, false, 8}, Case{129, 72, 136, false, 8},
+          Case{300, 520, 264, false, 8}, Case{800, 40, 4616, false, 8}}) {
       CAPTURE(total_tokens);
       const Operand input = test.normal(test.act(), {total_tokens, in_features});
       const Weight gate = random_weight(test, out_features, in_features, has_bias);
       const Weight up = random_weight(test, out_features, in_features, has_bias);
-      const TensorView wide = test.output(test.act(), {total_tokens, out_features + 3});
-      const TensorView out = wide.slice(1, 2, out_features + 2);
+      const TensorView wide = test.output(test.act(), {total_tokens, out_features + 2 * margin});
+      const TensorView out = wide.slice(1, margin, out_features + margin);
       test.ops().linear_swiglu({.input = input.view, .gate = &gate.linear, .up = &up.linear, .out = out});
       const std::vector<double> gates = product(input.values, gate), ups = product(input.values, up);
       std::vector<double> expected;

@@ -6,8 +6,20 @@
 
 namespace treble::cuda {
 
-void swiglu_wgmma_sm90(const SwigluProduct&, WgmmaTile, int, cudaStream_t) {
+namespace {
+
+[[noreturn]] void fail() {
   throw Error(ErrorCode::kInternal, "emulator: it has no wgmma; a kernel of compute capability 9.0 was chosen");
+}
+
+}  // namespace
+
+void swiglu_wgmma_sm90(const SwigluProduct&, WgmmaTile, int, cudaStream_t) {
+  fail();
+}
+
+void linear_wgmma_sm90(const PlainProduct&, WgmmaTile, int, cudaStream_t) {
+  fail();
 }
 
 }  // namespace treble::cuda
