@@ -10,8 +10,8 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--threads", options.num_threads, "threads of the CPU            (default: all it may use)")
       ->type_name("N");
   add_word_option<Precision>(command, "--precision", "TYPE", options.precision,
-                             {{"f32", Precision::kF32}, {"bf16", Precision::kBf16}},
-                             "activations in f32 or bf16    (default: f32)");
+                             {{"auto", Precision::kAuto}, {"f32", Precision::kF32}, {"bf16", Precision::kBf16}},
+                             "activations in f32 or bf16    (default: auto: bf16 on GPUs, f32 on CPUs)");
   add_word_option<WeightConversion>(command, "--weights", "FORMAT", options.weights,
                                     {{"as-stored", WeightConversion::kNone},
                                      {"int8-convrot", WeightConversion::kInt8Convrot},

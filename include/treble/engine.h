@@ -17,7 +17,8 @@ namespace treble {
 
 /// Type of the activations between operations. Sums are fp32 in both; weights stay as they are stored.
 enum class Precision {
-  kF32,   ///< closest to the fp32 reference; the default on CPUs
+  kAuto,  ///< bf16 on GPUs, f32 on CPUs
+  kF32,   ///< closest to the fp32 reference
   kBf16,  ///< the reference's own roundings
 };
 
@@ -55,7 +56,7 @@ struct DeviceOptions {
 struct EngineOptions {
   std::string device = "cpu";  ///< "cpu"; "cuda" or "cuda:N" in a build that has it
   DeviceOptions gpu;
-  Precision precision = Precision::kF32;
+  Precision precision = Precision::kAuto;
   WeightConversion weights = WeightConversion::kNone;            ///< for releases in bf16, f16 or f32
   Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 Linears
   int num_threads = 0;                                           ///< 0: as many as this process may use

@@ -34,9 +34,14 @@ cuda::CudaOptions cuda_options(int ordinal, DType activations, const DeviceOptio
 
 }  // namespace
 
+Precision resolve_precision(Precision precision, const std::string& device) {
+  if (precision != Precision::kAuto) return precision;
+  return device == "cpu" ? Precision::kF32 : Precision::kBf16;
+}
+
 std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, Int8Activations int8_activations,
                               const DeviceOptions& options) {
-  const DType activations = precision == Precision::kF32 ? DType::kF32 : DType::kBF16;
+  const DType activations = resolve_precision(precision, device) == Precision::kF32 ? DType::kF32 : DType::kBF16;
   if (device == "cpu") return std::make_unique<cpu::CpuOps>(activations, int8_activations);
   if (const std::optional<int> ordinal = cuda_ordinal(device))
     return cuda::make_cuda_ops(cuda_options(*ordinal, activations, options));

@@ -9,6 +9,9 @@
 
 namespace treble {
 
+/// What kAuto is on a device.
+Precision resolve_precision(Precision precision, const std::string& device);
+
 /// The operations of a device: "cpu", and "cuda" or "cuda:N" in a build that has it. The only place that names
 /// backends.
 /// @throws Error kDevice naming the device and those there are, or what is wrong with it

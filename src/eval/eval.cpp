@@ -129,7 +129,7 @@ std::vector<Run> open_models(const EvalOptions& options) {
 std::vector<Run> open_noise_runs(const EvalOptions& options, const Run& reference, std::size_t num_records) {
   std::vector<Run> runs;
   EngineOptions other = as_stored(options.engine);
-  other.precision = other_precision(options.engine.precision);
+  other.precision = other_precision(resolve_precision(options.engine.precision, options.engine.device));
   runs.push_back({.name = fmt::format("reference, {} activations", other.precision == Precision::kF32 ? "f32" : "bf16"),
                   .pipeline = open_pipeline(options.reference, other)});
   if (num_records > 1)
