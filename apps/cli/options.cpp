@@ -26,6 +26,12 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
   add_word_option<Embeddings>(command, "--embeddings", "WHERE", options.gpu.embeddings,
                               {{"host", Embeddings::kHost}, {"device", Embeddings::kDevice}},
                               "of GPUs: vocabulary tables in host or device memory  (default: host)");
+  constexpr std::int64_t kFewestPassTokens = 64, kMostPassTokens = 1 << 17;
+  command
+      .add_option("--pass-tokens", options.gpu.pass_tokens,
+                  "of GPUs: take memory for passes of so many tokens, refuse longer records  (default: 16384)")
+      ->type_name("N")
+      ->check(CLI::Range(kFewestPassTokens, kMostPassTokens).description(""));
   add_word_option<Kernels>(command, "--kernels", "SET", options.gpu.kernels,
                            {{"best", Kernels::kBest}, {"sm80", Kernels::kSm80}},
                            "of GPUs: best, or sm80: those of every device  (default: best)");

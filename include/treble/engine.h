@@ -51,6 +51,9 @@ enum class Kernels {
 struct DeviceOptions {
   Embeddings embeddings = Embeddings::kHost;
   Kernels kernels = Kernels::kBest;
+  /// The longest pass, for which memory is taken when a model is loaded; 64 to 131,072. Longer records are refused;
+  /// records that are longer together go through in several passes. CPUs take memory as they need it.
+  std::int64_t pass_tokens = 16384;
 };
 
 struct EngineOptions {
@@ -84,15 +87,18 @@ struct Timings {
 class Engine {
  public:
   /// Opens a release folder: config.json, *.safetensors, joint_head.safetensors, tokenizer.json.
-  /// @throws Error kCheckpoint naming the file and the tensor; kDevice; kArgument: `weights` and the release is
-  ///         quantised already
+  /// @throws Error kCheckpoint naming the file and the tensor; kDevice: no such device, or the model does not fit in
+  /// its
+  ///         memory, which is found before anything is loaded; kArgument: `weights` and the release is quantised
+  ///         already
   explicit Engine(const std::filesystem::path& folder, const EngineOptions& options = {});
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
 
-  /// Answers every question of every request in one packed pass. Thread-safe; concurrent calls queue. Images and clips
-  /// that come again, in one call or a later one, are neither decoded nor run through the vision tower again.
+  /// Answers every question of every request, in one packed pass where they fit in one. Thread-safe; concurrent calls
+  /// queue. Images and clips that come again, in one call or a later one, are neither decoded nor run through the
+  /// vision tower again.
   /// @param requests  each at most max_tokens tokens once encoded
   /// @param timings   if given, receives where the time went
   /// @return one Answers per request, in order; questions and options in request order

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include "cuda/memory_sizes.h"
 #include "cuda/status.h"
 
 namespace treble::cuda {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what NVIDIA advises for Hopper
-constexpr std::uint32_t kAlignment = 16;                        // bytes, of all operands
+constexpr std::size_t kWorkspaceBytes = kProductWorkspaceBytes;
+constexpr std::uint32_t kAlignment = 16;  // bytes, of all operands
 constexpr std::size_t kMostPlans = 4096;
 
 cudaDataType_t type_of(DType dtype) {

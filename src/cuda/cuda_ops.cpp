@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include "cuda/check_fits.h"
+#include "cuda/cuda_planner.h"
 #include "cuda/status.h"
 
 namespace treble::cuda {
@@ -102,6 +104,17 @@ void CudaOps::download(const TensorView& source, void* host) {
   check(cudaMemcpyAsync(host, source.data(), source.num_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
         "copying results to the host");
   synchronize();
+}
+
+std::unique_ptr<Planner> CudaOps::make_planner() const {
+  return std::make_unique<CudaPlanner>(options_);
+}
+
+void CudaOps::reserve(const MemoryNeeds& needs) {
+  DeviceRoom room{.name = name_, .free_bytes = 0, .total_bytes = 0};
+  check(cudaMemGetInfo(&room.free_bytes, &room.total_bytes), "reading how much memory is free");
+  check_fits(needs, room);
+  scratch_.reserve(needs.scratch);
 }
 
 void CudaOps::synchronize() {

@@ -31,6 +31,8 @@ class CudaOps final : public Ops {
   TensorView upload(Workspace& workspace, const TensorView& host) override;
   void download(const TensorView& source, void* host) override;
   void synchronize() override;
+  std::unique_ptr<Planner> make_planner() const override;
+  void reserve(const MemoryNeeds& needs) override;
 
  private:
   void do_embedding(const Embedding& args) override;

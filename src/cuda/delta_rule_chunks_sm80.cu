@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "cuda/cuda_ops.h"
+#include "cuda/scratch.h"
 
 namespace treble::cuda {
 namespace {
 
 using namespace delta_rule;
+
+static_assert(kChunk == kDeltaRuleChunk);
 
 struct Plan {
   std::vector<Chunk> chunks;
@@ -40,12 +43,9 @@ void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
   const TensorView& state = args.recurrent_state;
 
   const Workspace::Scope scope(scratch_);
-  const auto take_triangles = [&] {
-    const TensorView view = scratch_.take(DType::kF16, {num_chunks * num_v_heads, kChunk, kChunk});
-    return static_cast<std::uint16_t*>(view.data());
-  };
-  const ChunkMatrices matrices{take_triangles(), take_triangles(),
-                               scratch_.take(DType::kF32, {num_chunks * num_v_heads, 2, kChunk}).as<float>()};
+  const DeltaRuleScratch taken = take_delta_rule_scratch(scratch_, num_chunks, num_v_heads);
+  const ChunkMatrices matrices{static_cast<std::uint16_t*>(taken.first.data()),
+                               static_cast<std::uint16_t*>(taken.second.data()), taken.gates.as<float>()};
   const Operands operands{const_heads<bfloat16>(args.query),
                           const_heads<bfloat16>(args.key),
                           const_heads<bfloat16>(args.value),

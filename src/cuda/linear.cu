@@ -5,6 +5,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/linear_wgmma_sm90.h"
 #include "cuda/rows.cuh"
+#include "cuda/scratch.h"
 
 // Linears as products of cuBLASLt, and what goes around them.
 //
@@ -17,7 +18,7 @@ namespace treble::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTerms = 3;
+constexpr int kTerms = kProductTerms;
 
 /// terms [kTerms, T, width]
 __global__ void __launch_bounds__(kThreads) split_kernel(Rows<const float> input, std::int64_t num_tokens,
@@ -125,15 +126,15 @@ void CudaOps::multiply_f32(const TensorView& input, const LinearRun& run) {
   const Workspace::Scope scope(scratch_);
   const bool is_split = input.dtype() == DType::kF32;
   const int num_terms = is_split ? kTerms : 1;
-  TensorView terms = input;
+  const ProductScratch taken = take_product_scratch(scratch_, input, run.out_dtype, run.out_features);
+  const TensorView terms = is_split ? taken.terms : input;
   if (is_split) {
-    terms = scratch_.take(DType::kBF16, {kTerms * num_tokens, width});
     launch("linear: splitting fp32", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads},
            split_kernel, const_rows<float>(input), num_tokens, width, rows_are_aligned(input), terms.as<bfloat16>());
   }
   const bool is_narrow = run.out_dtype == DType::kBF16;
   Rows<float> out{static_cast<float*>(run.out), run.out_stride};
-  if (is_narrow) out = rows_of<float>(scratch_.take(DType::kF32, {num_tokens, run.out_features}));
+  if (is_narrow) out = rows_of<float>(taken.sums);
   const TensorView& bias = run.first->bias;
   if (bias) {
     launch("linear: bias", stream_.get(), {rows_and_columns(num_tokens, run.out_features, 1), kThreads},
@@ -172,7 +173,7 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90)
     return swiglu_wgmma(args);
   const Workspace::Scope scope(scratch_);
-  const TensorView both = scratch_.take(activation_dtype(), {num_tokens, 2 * width});
+  const TensorView both = take_swiglu_scratch(scratch_, activation_dtype(), num_tokens, width);
   const TensorView gate = both.slice(1, 0, width), up = both.slice(1, width, 2 * width);
   const std::array outputs = {Linear::Output{args.gate, gate}, Linear::Output{args.up, up}};
   for (const LinearRun& run : merge_outputs(outputs)) multiply(args.input.plain, run);

@@ -7,17 +7,11 @@
 #include <string_view>
 
 #include "cuda/driver_entry.h"
+#include "cuda/memory_sizes.h"
 #include "cuda/status.h"
 
 namespace treble::cuda {
 namespace {
-
-constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
-
-constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 void check_driver(CUresult status, std::string_view what) {
   if (status == CUDA_SUCCESS) return;
@@ -52,7 +46,7 @@ WeightArena::WeightArena(int device) : device_(device) {
   check(cudaMemGetInfo(&free_bytes, &total_bytes), "reading how much memory is free");
   const CUmemAllocationProp wanted = properties();
   check_driver(driver_.granularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "reading the page size");
-  chunk_bytes_ = round_up(kChunkBytes, granularity);
+  chunk_bytes_ = round_up(kWeightChunkBytes, granularity);
   reserved_bytes_ = round_up(total_bytes, chunk_bytes_);
   check_driver(driver_.reserve(&base_, reserved_bytes_, 0, 0, 0), "reserving addresses for weights");
 }
@@ -66,7 +60,7 @@ WeightArena::~WeightArena() {
 
 std::byte* WeightArena::take(std::size_t num_bytes) {
   const std::size_t begin = used_bytes_;
-  used_bytes_ += round_up(std::max<std::size_t>(num_bytes, 1), kAlignment);
+  used_bytes_ += round_up(std::max<std::size_t>(num_bytes, 1), kWeightAlignment);
   try {
     while (mapped_bytes_ < used_bytes_) grow(num_bytes);
   } catch (...) {

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "engine/backend.h"
+#include "engine/load.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
 #include "media/media_item.h"
@@ -211,11 +212,12 @@ void check(const BenchOptions& options) {
     if (tokens < 2 || tokens > 1 << 20) fail(fmt::format("records of {} tokens; use 2 to {}", tokens, 1 << 20));
 }
 
-/// The tower is made only for a picture, so that the memory of a text model is reported as it is.
-Model make_synthetic(const BenchOptions& options, Ops& ops) {
+/// Of a synthetic model, the tower is made only for a picture, so that the memory of a text model is reported as it is.
+LoadedModel load(std::unique_ptr<Ops> ops, const BenchOptions& options) {
+  if (options.synthetic.empty()) return load_release(std::move(ops), options.model, options.engine);
   ModelConfig config = synthetic_config(options.synthetic);
   if (!options.image) config.vision.reset();
-  return synthetic_model(config, ops, options.engine.weights);
+  return load_synthetic(std::move(ops), config, options.engine);
 }
 
 Json to_json(const BenchFigure& figure) {
@@ -252,10 +254,9 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     profile = profiled.get();
     ops = std::move(profiled);
   }
-  Model model = is_synthetic ? make_synthetic(options, *ops) : load_model(options.model, *ops, options.engine.weights);
-  report.weight_bytes = model.weight_bytes;
   constexpr std::size_t kNoCache = 0;  // a picture that comes again is timed again
-  Pipeline pipeline(std::move(ops), std::move(model), num_threads, kNoCache);
+  Pipeline pipeline(load(std::move(ops), options), num_threads, kNoCache);
+  report.weight_bytes = pipeline.model().weight_bytes;
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));

@@ -1,10 +1,12 @@
 #include <treble/engine.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "checkpoint/release_folder.h"
 #include "engine/backend.h"
+#include "engine/load.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
 #include "model/config.h"
@@ -33,10 +35,9 @@ EncodeOptions encode_options_of(const std::filesystem::path& folder, const Engin
           .truncate_state = options.truncate_state};
 }
 
-Pipeline open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
-  std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations, options.gpu);
-  Model model = load_model(folder, *ops, options.weights);
-  return Pipeline(std::move(ops), std::move(model), options.num_threads);
+LoadedModel load(const std::filesystem::path& folder, const EngineOptions& options) {
+  return load_release(make_ops(options.device, options.precision, options.int8_activations, options.gpu), folder,
+                      options);
 }
 
 }  // namespace
@@ -51,8 +52,12 @@ EncodedRecord encode_request(const std::filesystem::path& folder, const Request&
 
 Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options)
     : state_(new State{open_tokenizer(folder, options), encode_options_of(folder, options),
-                       MediaReader(read_media_config(folder), options.media_limits), open_pipeline(folder, options)}) {
+                       MediaReader(read_media_config(folder), options.media_limits),
+                       Pipeline(load(folder, options), options.num_threads)}) {
   check_vocabulary(state_->tokenizer, folder, state_->pipeline.model().config.text.vocab_size);
+  // A state that may be cut is cut to what a pass takes; otherwise the pass says what is too long, and for what.
+  std::int64_t& max_tokens = state_->encode_options.max_tokens;
+  if (options.truncate_state) max_tokens = std::min(max_tokens, state_->pipeline.limits().max_tokens);
 }
 
 Engine::~Engine() = default;

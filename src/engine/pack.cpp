@@ -92,6 +92,33 @@ void add_positions(PackedBatch& batch, const EncodedRecord& record, std::size_t 
 
 }  // namespace
 
+std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const EncodedRecord> records,
+                                                              std::int64_t max_tokens) {
+  const std::int64_t most = round_up_to_unit(std::min<std::int64_t>(max_tokens, std::int64_t{1} << 40));
+  std::vector<std::span<const EncodedRecord>> passes;
+  std::size_t begin = 0;
+  std::int64_t used = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::int64_t fields = 0;
+    for (const EncodedQuestion& question : records[i].questions) fields += 1 + std::ssize(question.option_spans);
+    const std::int64_t tokens = std::ssize(records[i].input_ids), count = std::max(tokens, fields);
+    if (count > max_tokens)
+      throw Error(
+          ErrorCode::kTooLong,
+          fmt::format("engine: record {} of {} has {} {}, the device has memory for passes of {} tokens; shorten "
+                      "\"state\", or load the model with a larger --pass-tokens",
+                      i + 1, records.size(), count, count == tokens ? "tokens" : "questions and options", max_tokens));
+    if (used + round_up_to_unit(count) > most) {
+      passes.push_back(records.subspan(begin, i - begin));
+      begin = i;
+      used = 0;
+    }
+    used += round_up_to_unit(count);
+  }
+  if (begin < records.size()) passes.push_back(records.subspan(begin));
+  return passes;
+}
+
 PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size) {
   std::size_t total_tokens = 0;
   for (const EncodedRecord& record : records) total_tokens += record.input_ids.size();

@@ -10,6 +10,21 @@
 
 namespace treble {
 
+/// A pass is full when its records, each counted in whole units, are: the gated delta rule works in chunks of so many
+/// tokens, and no chunk holds two records.
+inline constexpr std::int64_t kPassUnit = 64;
+
+constexpr std::int64_t round_up_to_unit(std::int64_t num_tokens) {
+  return (num_tokens + kPassUnit - 1) / kPassUnit * kPassUnit;
+}
+
+/// Cuts records, in order, into passes of at most max_tokens tokens; a record's questions and options count too where
+/// they are more than its tokens, which no prompt is made of.
+/// @param max_tokens  at least one unit
+/// @throws Error kTooLong naming a record that no pass takes
+std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const EncodedRecord> records,
+                                                              std::int64_t max_tokens);
+
 /// EncodedRecords -> one batch, laid end to end. It borrows the levels of the records' media.
 /// @param vocab_size  rows of the embedding table
 /// @throws Error kRequest if a token id has no row; kTooLong if the batch has more tokens than a 32-bit index counts

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 #include <treble/error.h>
 
+#include <limits>
+#include <numeric>
+#include <string>
+
 #include "media/media_item.h"
 
 namespace treble {
@@ -116,6 +120,43 @@ TEST_CASE("unpack_logits: every question of every record gets its own logits bac
   REQUIRE(logits.size() == 2);
   CHECK(logits[0] == std::vector<std::vector<float>>{{1, 2}});
   CHECK(logits[1] == std::vector<std::vector<float>>{{3}, {4, 5, 6}});
+}
+
+/// One question of two options.
+EncodedRecord record_of_length(std::int64_t tokens) {
+  return record_of(Ints(static_cast<std::size_t>(tokens), 1),
+                   {question_of(QuestionType::kNoul, {0, 1}, {{0, 1}, {0, 1}})});
+}
+
+TEST_CASE("split_into_passes: records stay in order, each counted in whole units") {
+  std::vector<EncodedRecord> records;
+  for (const std::int64_t tokens : {100, 64, 1, 256, 10, 10}) records.push_back(record_of_length(tokens));
+  std::vector<std::size_t> sizes;
+  for (const auto& pass : split_into_passes(records, 256)) {
+    CHECK(pass.data() == records.data() + std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+    sizes.push_back(pass.size());
+  }
+  CHECK(sizes == std::vector<std::size_t>{3, 1, 2});  // 128 + 64 + 64; 256; 64 + 64
+  CHECK(split_into_passes(records, std::numeric_limits<std::int64_t>::max()).size() == 1);
+  CHECK(split_into_passes({}, 256).empty());
+}
+
+TEST_CASE("split_into_passes: a record longer than a pass is refused, and so are more fields than tokens") {
+  std::vector<EncodedRecord> records = {record_of_length(3), record_of_length(101)};
+  const auto code = [&] {
+    try {
+      split_into_passes(records, 100);
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).find("--pass-tokens") != std::string::npos);
+      return error.code();
+    }
+    return ErrorCode::kInternal;
+  };
+  CHECK(code() == ErrorCode::kTooLong);
+  records[1] = record_of(Ints(5, 1), {question_of(QuestionType::kChoice, {0, 1}, std::vector<Span>(100, Span{0, 1}))});
+  CHECK(code() == ErrorCode::kTooLong);
+  records[1] = record_of_length(100);
+  CHECK(split_into_passes(records, 100).size() == 2);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "base/parallel.h"
 #include "engine/pack.h"
@@ -41,16 +42,35 @@ bool is_observed(const std::string& stage) {
 
 }  // namespace
 
-Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes)
+Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes,
+                   const PassLimits& limits)
     : num_threads_(resolve_threads(num_threads)),
+      limits_(limits),
       ops_(std::move(ops)),
       model_(std::move(model)),
       workspace_(ops_->memory()),
-      vision_(vision_cache_bytes) {}
+      vision_(vision_cache_bytes) {
+  workspace_.reserve(limits.activation_bytes);
+}
 
 std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings,
                                                            const HiddenObserver& observer) {
-  if (records.empty()) return {};
+  const std::vector<std::span<const EncodedRecord>> passes = split_into_passes(records, limits_.max_tokens);
+  if (observer && passes.size() > 1)
+    throw Error(ErrorCode::kTooLong,
+                fmt::format("engine: {} records do not fit in one pass of {} tokens, in which their hidden states are "
+                            "observed; raise --pass-tokens",
+                            records.size(), limits_.max_tokens));
+  std::vector<std::vector<std::vector<float>>> logits;
+  for (const std::span<const EncodedRecord> pass : passes) {
+    auto of_pass = run_pass(pass, timings, observer);
+    logits.insert(logits.end(), std::make_move_iterator(of_pass.begin()), std::make_move_iterator(of_pass.end()));
+  }
+  return logits;
+}
+
+std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const EncodedRecord> records,
+                                                                Timings* timings, const HiddenObserver& observer) {
   const PackedBatch batch = pack_batch(records, model_.config.text.vocab_size);
   if (!batch.media.empty() && !model_.vision)
     throw Error(ErrorCode::kRequest,

@@ -9,8 +9,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/load.h"
 #include "engine/vision_stage.h"
 #include "model/weights.h"
 #include "ops/ops.h"
@@ -27,22 +29,33 @@ using HiddenObserver = std::function<void(const std::string& stage, std::span<co
 /// A model on its backend: from encoded records to logits, the middle of the spine. Thread-safe; calls queue.
 class Pipeline {
  public:
-  /// @param vision_cache_bytes  of the vision tower's results, the most that is kept
-  Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads,
-           std::size_t vision_cache_bytes = std::size_t{256} << 20);
+  static constexpr std::size_t kVisionCacheBytes = std::size_t{256} << 20;
 
+  /// @param vision_cache_bytes  of the vision tower's results, the most that is kept
+  Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes = kVisionCacheBytes,
+           const PassLimits& limits = {});
+  Pipeline(LoadedModel loaded, int num_threads, std::size_t vision_cache_bytes = kVisionCacheBytes)
+      : Pipeline(std::move(loaded.ops), std::move(loaded.model), num_threads, vision_cache_bytes, loaded.limits) {}
+
+  /// Records that do not fit in one pass go through in several.
   /// @return [record][question][option] logits in the model's option order
-  /// @throws Error kRequest if a record has media and the release no vision tower
+  /// @throws Error kRequest if a record has media and the release no vision tower; kTooLong if one is longer than a
+  ///         pass, or all are and an observer would see them apart
   std::vector<std::vector<std::vector<float>>> run(std::span<const EncodedRecord> records, Timings* timings = nullptr,
                                                    const HiddenObserver& observer = {});
 
   const Model& model() const { return model_; }
+  const PassLimits& limits() const { return limits_; }
   std::size_t peak_activation_bytes() const;
   /// Images and clips that the vision tower has computed so far: those that came again are not computed again.
   std::size_t num_computed_media() const;
 
  private:
+  std::vector<std::vector<std::vector<float>>> run_pass(std::span<const EncodedRecord> records, Timings* timings,
+                                                        const HiddenObserver& observer);
+
   const int num_threads_;
+  const PassLimits limits_;
   mutable std::mutex mutex_;  // ops_ and workspace_ serve one pass at a time
   std::unique_ptr<Ops> ops_;
   Model model_;

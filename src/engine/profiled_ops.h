@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/ops.h"
+#include "ops/planner.h"
 
 namespace treble {
 
@@ -35,6 +35,8 @@ class ProfiledOps final : public Ops {
   TensorView upload(Workspace& workspace, const TensorView& host) override { return ops_->upload(workspace, host); }
   void download(const TensorView& source, void* host) override { ops_->download(source, host); }
   void synchronize() override { ops_->synchronize(); }
+  std::unique_ptr<Planner> make_planner() const override { return ops_->make_planner(); }
+  void reserve(const MemoryNeeds& needs) override { ops_->reserve(needs); }
   LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
                            std::initializer_list<const LinearWeight*> consumers) override {
     return ops_->linear_input(workspace, num_rows, consumers);

@@ -8,6 +8,7 @@
 
 #include "checkpoint/release_folder.h"
 #include "engine/backend.h"
+#include "engine/load.h"
 #include "eval/runs.h"
 #include "media/media_config.h"
 #include "media/media_item.h"
@@ -33,8 +34,7 @@ Precision other_precision(Precision precision) {
 
 std::shared_ptr<Pipeline> open_pipeline(const std::filesystem::path& folder, const EngineOptions& options) {
   std::unique_ptr<Ops> ops = make_ops(options.device, options.precision, options.int8_activations, options.gpu);
-  Model model = load_model(folder, *ops, options.weights);
-  return std::make_shared<Pipeline>(std::move(ops), std::move(model), options.num_threads);
+  return std::make_shared<Pipeline>(load_release(std::move(ops), folder, options), options.num_threads);
 }
 
 /// The same record without the pixels, which would not fit into memory for all records at once.

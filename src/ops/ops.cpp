@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "ops/planner.h"
+
 namespace treble {
 namespace {
 
@@ -108,6 +110,12 @@ QuantizedInput QuantizedInput::take(Workspace& workspace, std::int64_t num_rows,
           .rotation_group = weight.int8.rotation_group,
           .input_factor = weight.int8.input_factor};
 }
+
+std::unique_ptr<Planner> Ops::make_planner() const {
+  return nullptr;
+}
+
+void Ops::reserve(const MemoryNeeds&) {}
 
 LinearInput Ops::linear_input(Workspace& workspace, std::int64_t num_rows,
                               std::initializer_list<const LinearWeight*> consumers) {

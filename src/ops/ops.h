@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -240,6 +241,9 @@ struct OptionLogits {
   TensorView out;  // [O] f32
 };
 
+class Planner;
+struct MemoryNeeds;
+
 /// The operations. Each call checks shapes and dtypes once (kInternal if they do not fit) and passes on to the backend.
 /// One thread at a time.
 class Ops {
@@ -260,6 +264,12 @@ class Ops {
   virtual TensorView upload(Workspace& workspace, const TensorView& host) = 0;
   /// Copies a contiguous result to the host, after all calls before it.
   virtual void download(const TensorView& source, void* host) = 0;
+  /// Of a backend whose memory is sized before a model is loaded: operations that tell how much it will be.
+  /// nullptr: memory is taken as passes need it.
+  virtual std::unique_ptr<Planner> make_planner() const;
+  /// Takes the scratch memory of a plan, after checking that weights and activations will fit beside it.
+  /// @throws Error kDevice: they do not; it says what is needed, what is free and what to change
+  virtual void reserve(const MemoryNeeds& needs);
   /// Returns when all calls before it are done: for measurements.
   virtual void synchronize() {}
 

@@ -56,6 +56,18 @@ TensorView Workspace::take(DType dtype, std::initializer_list<std::int64_t> shap
   return TensorView(data, dtype, shape);
 }
 
+void Workspace::reserve(std::size_t num_bytes) {
+  if (num_bytes <= held_bytes() && blocks_.size() == 1) return;
+  release();
+  if (num_bytes > 0) blocks_.push_back({static_cast<std::byte*>(memory_.allocate(num_bytes)), num_bytes});
+}
+
+std::size_t Workspace::held_bytes() const {
+  std::size_t num_bytes = 0;
+  for (const Block& block : blocks_) num_bytes += block.num_bytes;
+  return num_bytes;
+}
+
 void Workspace::release() {
   if (in_use_ != 0) throw Error(ErrorCode::kInternal, "workspace: released while in use");
   for (const Block& block : blocks_) memory_.free(block.data, block.num_bytes);

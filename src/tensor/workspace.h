@@ -33,6 +33,12 @@ class Workspace {
   /// Uninitialised, contiguous. A tensor of no elements has a non-null address too.
   TensorView take(DType dtype, std::initializer_list<std::int64_t> shape);
 
+  /// Takes memory for so many bytes at once, one block, so that tensors of no more bytes together need nothing else.
+  /// Gives back what it had; nothing may be in use. @throws Error kDevice when there is not enough
+  void reserve(std::size_t num_bytes);
+
+  /// Bytes that it holds, in use or not.
+  std::size_t held_bytes() const;
   /// The most bytes that were in use at once.
   std::size_t peak_bytes() const { return peak_bytes_; }
   /// Gives all memory back; nothing may be in use.

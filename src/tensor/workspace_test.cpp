@@ -182,4 +182,23 @@ TEST_CASE("workspace: after memory ran out inside a scope, smaller passes still 
   CHECK(memory.allocations == 1);
 }
 
+TEST_CASE("workspace: what was reserved serves every pass that fits, from one block") {
+  CountingMemory memory;
+  Workspace workspace(memory);
+  workspace.reserve(3 * kMiB);
+  CHECK(memory.allocations == 1);
+  CHECK(workspace.held_bytes() == 3 * kMiB);
+  for (const std::int64_t first : {1, 2}) {
+    const Workspace::Scope scope(workspace);
+    workspace.take(DType::kI8, {first * kMiB});
+    workspace.take(DType::kI8, {(3 - first) * kMiB});
+  }
+  CHECK(memory.allocations == 1);
+  workspace.reserve(2 * kMiB);
+  CHECK(memory.allocations == 1);
+  workspace.reserve(4 * kMiB);
+  CHECK(workspace.held_bytes() == 4 * kMiB);
+  CHECK(memory.in_use_bytes == 4 * kMiB);
+}
+
 }  // namespace treble

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+
+// What the backend takes of the device beside activations; the plan of its memory counts with the same figures.
+
+namespace treble::cuda {
+
+inline constexpr std::size_t kWeightAlignment = 256;                     // bytes
+inline constexpr std::size_t kWeightChunkBytes = std::size_t{64} << 20;  // weights grow by
+inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32}
+                                                      << 20;  // cuBLASLt's: what NVIDIA advises for Hopper
+
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace treble::cuda

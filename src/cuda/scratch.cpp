@@ -1,0 +1,36 @@
+#include "cuda/scratch.h"
+
+namespace treble::cuda {
+
+ProductScratch take_product_scratch(Workspace& scratch, const TensorView& input, DType out_dtype,
+                                    std::int64_t out_features) {
+  const std::int64_t num_tokens = input.size(0);
+  ProductScratch taken;
+  if (input.dtype() == DType::kF32)
+    taken.terms = scratch.take(DType::kBF16, {kProductTerms * num_tokens, input.size(1)});
+  if (out_dtype == DType::kBF16) taken.sums = scratch.take(DType::kF32, {num_tokens, out_features});
+  return taken;
+}
+
+TensorView take_swiglu_scratch(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens,
+                               std::int64_t intermediate_size) {
+  return scratch.take(activation_dtype, {num_tokens, 2 * intermediate_size});
+}
+
+std::int64_t count_delta_rule_chunks(const TensorView& cu_seqlens) {
+  const std::int32_t* borders = cu_seqlens.as<std::int32_t>();
+  std::int64_t count = 0;
+  for (std::int64_t n = 0; n + 1 < cu_seqlens.size(0); ++n)
+    count += (borders[n + 1] - borders[n] + kDeltaRuleChunk - 1) / kDeltaRuleChunk;
+  return count;
+}
+
+DeltaRuleScratch take_delta_rule_scratch(Workspace& scratch, std::int64_t num_chunks, std::int64_t num_v_heads) {
+  constexpr std::int64_t kChunk = kDeltaRuleChunk;
+  const std::int64_t count = num_chunks * num_v_heads;
+  const TensorView first = scratch.take(DType::kF16, {count, kChunk, kChunk});
+  const TensorView second = scratch.take(DType::kF16, {count, kChunk, kChunk});
+  return {first, second, scratch.take(DType::kF32, {count, 2, kChunk})};
+}
+
+}  // namespace treble::cuda

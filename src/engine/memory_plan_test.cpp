@@ -1,0 +1,69 @@
+#include "engine/memory_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "cuda/cuda_planner.h"
+#include "engine/backend.h"
+#include "engine/pipeline.h"
+#include "model/synthetic.h"
+
+namespace treble {
+namespace {
+
+constexpr std::int64_t kTokens = 320;
+
+EncodedRecord record_of(std::int64_t tokens, std::int64_t questions, std::int64_t options_each) {
+  EncodedRecord record;
+  record.input_ids.assign(static_cast<std::size_t>(tokens), 7);
+  for (std::int64_t q = 0; q < questions; ++q) {
+    EncodedQuestion question;
+    question.type = QuestionType::kChoice;
+    question.question_span = {0, 1};
+    question.option_spans.assign(static_cast<std::size_t>(options_each), {0, 1});
+    record.questions.push_back(std::move(question));
+  }
+  return record;
+}
+
+TEST_CASE("plan_memory: no pass that may be packed takes more activations, and a long record nearly as much") {
+  ModelConfig config = synthetic_config("4x256");
+  config.vision.reset();
+  cuda::CudaPlanner planner({.activation_dtype = DType::kF32});
+  const MemoryNeeds needs = plan_memory(config, false, kTokens, planner);
+  CHECK(needs.pass_tokens == kTokens);
+  const auto peak = [&](const std::vector<EncodedRecord>& records) {
+    std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
+    Model model = synthetic_model(config, *ops);
+    Pipeline pipeline(std::move(ops), std::move(model), 1);
+    pipeline.run(records);
+    return pipeline.peak_activation_bytes();
+  };
+  const std::vector<std::vector<EncodedRecord>> passes = {
+      {record_of(kTokens, 1, 2)},
+      {record_of(kTokens, 1, kTokens - 1)},
+      {record_of(kTokens, kTokens / 2, 1)},
+      std::vector<EncodedRecord>(kTokens / 64, record_of(64, 1, 63)),
+      std::vector<EncodedRecord>(kTokens / 64, record_of(64, 32, 1)),
+  };
+  std::size_t most = 0;
+  for (const std::vector<EncodedRecord>& records : passes) most = std::max(most, peak(records));
+  CHECK(most <= needs.activations);
+  // What the processor reads in place is copied for a GPU: ids and positions.
+  CHECK(needs.activations < most + most / 20);
+}
+
+TEST_CASE("plan_memory: longer passes and a vision tower take more") {
+  const ModelConfig config = synthetic_config("4x256");
+  const auto plan = [&](bool has_vision, std::int64_t tokens) {
+    cuda::CudaPlanner planner({});
+    return plan_memory(config, has_vision, tokens, planner);
+  };
+  CHECK(plan(false, 1024).activations > 15 * plan(false, 64).activations);
+  CHECK(plan(false, 1024).weights == plan(false, 64).weights);
+  CHECK(plan(true, 1024).activations > plan(false, 1024).activations);
+}
+
+}  // namespace
+}  // namespace treble
