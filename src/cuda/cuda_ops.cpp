@@ -10,11 +10,12 @@
 namespace treble::cuda {
 namespace {
 
-/// Makes the device current for this thread, after saying what is wrong with it.
+/// Says what is wrong with a device. The first call that needs it, here the last one, makes its context.
 /// @return its name and compute capability
 std::string open_device(const CudaOptions& options) {
   int count = 0;
   check(cudaGetDeviceCount(&count), "looking for GPUs");
+  if (count == 0) check(cudaErrorNoDevice, "looking for GPUs");
   if (options.device < 0 || options.device >= count) {
     throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"cuda:{}\"; this machine has cuda:0 to cuda:{}",
                                                 options.device, count - 1));
@@ -28,6 +29,7 @@ std::string open_device(const CudaOptions& options) {
                             options.device, properties.name, properties.major, properties.minor));
   }
   check(cudaSetDevice(options.device), "opening the GPU");
+  check(cudaFree(nullptr), "opening the GPU");
   return fmt::format("cuda:{} ({}, compute capability {}.{})", options.device, properties.name, properties.major,
                      properties.minor);
 }
@@ -57,11 +59,13 @@ std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options) {
 
 CudaOps::CudaOps(const CudaOptions& options)
     : options_(options),
+      current_(std::in_place, options.device),
       name_(open_device(options)),
       compute_capability_(10 * read_attribute(cudaDevAttrComputeCapabilityMajor, options.device) +
                           read_attribute(cudaDevAttrComputeCapabilityMinor, options.device)),
       num_sms_(read_attribute(cudaDevAttrMultiProcessorCount, options.device)),
       shared_bytes_per_block_(read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device)),
+      memory_(options.device),
       stream_(make_stream()),
       staging_(memory_, stream_.get()),
       scratch_(memory_),
@@ -72,10 +76,19 @@ CudaOps::CudaOps(const CudaOptions& options)
     throw Error(ErrorCode::kArgument,
                 fmt::format("cuda: activations in {}, expected f32 or bf16", to_string(options.activation_dtype)));
   }
+  current_.reset();
 }
 
 CudaOps::~CudaOps() {
-  cudaStreamSynchronize(stream_.get());  // nothing may read what the members give back
+  current_.emplace(options_.device);
+  // Nothing may read what the members give back. Whoever gets an error here has no more use for it.
+  if (cudaStreamSynchronize(stream_.get()) != cudaSuccess) cudaGetLastError();
+}
+
+std::shared_ptr<void> CudaOps::bind_thread() {
+  auto current = std::make_shared<CurrentDevice>(options_.device);
+  check(cudaSetDevice(options_.device), "making the GPU the thread's current one");
+  return current;
 }
 
 TensorView CudaOps::place_weight(const TensorView& host) {

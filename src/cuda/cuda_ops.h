@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cuda/cublas_lt.h"
+#include "cuda/current_device.h"
 #include "cuda/device_memory.h"
 #include "cuda/handles.h"
 #include "cuda/host_staging.h"
@@ -25,6 +27,7 @@ class CudaOps final : public Ops {
 
   std::string name() const override { return name_; }
   DType activation_dtype() const override { return options_.activation_dtype; }
+  std::shared_ptr<void> bind_thread() override;
   Memory& memory() override { return memory_; }
   TensorView place_weight(const TensorView& host) override;
   TensorView place_table(const TensorView& host) override;
@@ -77,6 +80,7 @@ class CudaOps final : public Ops {
   void delta_rule_chunks_sm80(const GatedDeltaRule& args);
 
   CudaOptions options_;
+  std::optional<CurrentDevice> current_;  // while this is made and destroyed: before the members, and after them
   std::string name_;
   int compute_capability_ = 0;      // 10 times the major number, plus the minor one
   int num_sms_ = 0;                 // multiprocessors

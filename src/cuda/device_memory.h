@@ -9,8 +9,14 @@ namespace treble::cuda {
 /// Memory of one GPU, for activations and for scratch.
 class DeviceMemory final : public Memory {
  public:
+  /// @param device  ordinal of the CUDA runtime
+  explicit DeviceMemory(int device) : device_(device) {}
+
   void* allocate(std::size_t num_bytes) override;
   void free(void* block, std::size_t num_bytes) noexcept override;
+
+ private:
+  int device_;
 };
 
 }  // namespace treble::cuda

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <type_traits>
 
 #include "cuda/status.h"
 
@@ -57,11 +58,8 @@ inline Event make_event() {
   return Event(event);
 }
 
-/// Host memory that the device reads and writes directly, under the same address.
-inline PinnedMemory make_pinned(std::size_t num_bytes) {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, num_bytes, cudaHostAllocMapped), "taking pinned host memory");
-  return PinnedMemory(memory);
-}
+/// Host memory that the device reads and writes directly, under the same address. It cannot be swapped out.
+/// @throws Error kDevice when the host has not enough, or does not let a process pin so much
+PinnedMemory make_pinned(std::size_t num_bytes);
 
 }  // namespace treble::cuda

@@ -21,8 +21,8 @@ HostStaging::HostStaging(Memory& device_memory, cudaStream_t stream)
     : device_memory_(device_memory),
       stream_(stream),
       pinned_(make_pinned(2 * kHalfBytes)),
-      device_(static_cast<std::byte*>(device_memory.allocate(2 * kHalfBytes))),
-      half_is_free_{make_event(), make_event()} {}
+      half_is_free_{make_event(), make_event()},
+      device_(static_cast<std::byte*>(device_memory.allocate(2 * kHalfBytes))) {}
 
 HostStaging::~HostStaging() {
   device_memory_.free(device_, 2 * kHalfBytes);

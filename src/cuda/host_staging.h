@@ -49,8 +49,8 @@ class HostStaging {
   Memory& device_memory_;
   cudaStream_t stream_;
   PinnedMemory pinned_;
-  std::byte* device_;
   Event half_is_free_[2];
+  std::byte* device_;  // the last to be taken: what was taken before it gives itself back
   int half_ = 0;
   std::size_t used_bytes_ = 0;  // of the half
   std::vector<Recent> recent_;  // in this half, the latest last

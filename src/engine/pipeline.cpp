@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <memory>
 
 #include "base/parallel.h"
 #include "engine/pack.h"
@@ -78,6 +79,7 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
                 "with model.visual.* tensors");
 
   const std::lock_guard lock(mutex_);
+  const std::shared_ptr<void> binding = ops_->bind_thread();
   const ThreadCount threads(num_threads_);
   const Workspace::Scope scope(workspace_);
   const auto now = [&] {

@@ -29,6 +29,7 @@ class ProfiledOps final : public Ops {
 
   std::string name() const override { return ops_->name(); }
   DType activation_dtype() const override { return ops_->activation_dtype(); }
+  std::shared_ptr<void> bind_thread() override { return ops_->bind_thread(); }
   Memory& memory() override { return ops_->memory(); }
   TensorView place_weight(const TensorView& host) override { return ops_->place_weight(host); }
   TensorView place_table(const TensorView& host) override { return ops_->place_table(host); }

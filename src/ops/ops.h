@@ -245,7 +245,7 @@ class Planner;
 struct MemoryNeeds;
 
 /// The operations. Each call checks shapes and dtypes once (kInternal if they do not fit) and passes on to the backend.
-/// One thread at a time.
+/// One thread at a time; another than before calls bind_thread() first.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -254,6 +254,8 @@ class Ops {
   virtual std::string name() const = 0;
   /// f32 or bf16: the type of the activations between operations.
   virtual DType activation_dtype() const = 0;
+  /// A thread that makes calls holds what this returns until it has made them.
+  virtual std::shared_ptr<void> bind_thread() { return nullptr; }
   /// Where activations live.
   virtual Memory& memory() = 0;
   /// A weight as the backend reads it, from a host view that outlives the model. May return the view itself.
