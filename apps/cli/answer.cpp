@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/files.h"
+#include "cli/loading_bar.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 
@@ -53,6 +54,12 @@ struct AnswerArguments {
   throw Error(ErrorCode::kArgument, "answer: " + problem);
 }
 
+Engine open_engine(const AnswerArguments& args) {
+  EngineOptions options = args.engine;
+  options.load_progress = loading_bar();
+  return Engine(args.model, options);
+}
+
 void answer_lines(const AnswerArguments& args) {
   if (args.format == Format::kTable) refuse("--format table shows one request; lines are answered as JSON");
   AnswerLines lines({.requests = args.requests,
@@ -60,7 +67,7 @@ void answer_lines(const AnswerArguments& args) {
                      .resume = args.resume,
                      .force = args.force,
                      .format = args.response});
-  lines.run(Engine(args.model, args.engine));
+  lines.run(open_engine(args));
 }
 
 /// Opens --out for one response; nullopt: standard output.
@@ -87,7 +94,7 @@ void answer_request(const AnswerArguments& args) {
   request.media_folder = folder_of_requests(args.requests);
   std::optional<File> out = open_out(args);
 
-  const Engine engine(args.model, args.engine);
+  const Engine engine = open_engine(args);
   Timings timings;
   const Answers answers = engine.answer(request, &timings);
   if (answers.dropped_state_tokens > 0) {

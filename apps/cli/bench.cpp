@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/files.h"
+#include "cli/loading_bar.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/text_width.h"
@@ -107,7 +108,9 @@ void show_step(const std::string& step) {
 }
 
 void run(const BenchArguments& args) {
-  const BenchReport report = run_bench(args.options, show_step);
+  BenchOptions options = args.options;
+  options.engine.load_progress = loading_bar();
+  const BenchReport report = run_bench(options, show_step);
   File::standard_output().write(args.is_json ? dump_json_pretty(to_json(report)) + "\n" : print_report(report));
 }
 

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/files.h"
+#include "cli/loading_bar.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -196,7 +197,8 @@ void replace(std::optional<File>& out, const std::string& text) {
   out->write(text);
 }
 
-EvalReport measure(const eval::EvalOptions& options) {
+EvalReport measure(eval::EvalOptions options) {
+  options.engine.load_progress = loading_bar();
   std::optional<ProgressBar> bar;  // counts records where others count bytes
   return run_eval(options, [&](const std::string&, std::size_t done, std::size_t total) {
     if (!bar) bar.emplace(true, 0, total);

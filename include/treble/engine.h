@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +57,9 @@ struct DeviceOptions {
   std::int64_t pass_tokens = 16384;
 };
 
+/// Told how far the loading of a model has come: bytes done, and in all; 0 in all where that is not known.
+using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+
 struct EngineOptions {
   std::string device = "cpu";  ///< "cpu"; "cuda" or "cuda:N" in a build that has it
   DeviceOptions gpu;
@@ -67,6 +71,7 @@ struct EngineOptions {
   bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
   MediaLimits media_limits;         ///< images and videos beyond them are refused, before memory is taken for them
   PretokenizerChoice pretokenizer = PretokenizerChoice::kAuto;
+  LoadProgress load_progress;  ///< called on the loading thread; what it throws ends the loading
 };
 
 /// The tokens and spans of one request, as an Engine with these options would run them. Reads tokenizer.json,

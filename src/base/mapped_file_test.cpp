@@ -67,6 +67,31 @@ TEST_CASE("mapped_file: bytes whose memory was let go are read again") {
   CHECK(text_of(file) == content);
 }
 
+TEST_CASE("mapped_file: bytes of the file are read without the mapping, and others are not taken for its own") {
+  const TempFolder folder;
+  const MappedFile file(folder.write("digits", "0123456789"));
+  const std::byte* begin = file.bytes().data();
+  const std::optional<FileRange> range = file.range_of(begin + 3, 4);
+  REQUIRE(range);
+  std::string read(4, ' ');
+  read_bytes(*range, 4, read.data());
+  CHECK(read == "3456");
+  CHECK(file.range_of(begin, 10));
+  CHECK_FALSE(file.range_of(begin, 11));
+  CHECK_FALSE(file.range_of(begin + 10, 1));
+  CHECK_FALSE(file.range_of(read.data(), 1));
+  CHECK_FALSE(MappedFile().range_of(begin, 1));
+}
+
+TEST_CASE("mapped_file: a file that was cut after it was opened is refused, not read past its end") {
+  const TempFolder folder;
+  const MappedFile file(folder.write("digits", "0123456789"));
+  std::string read(4, ' ');
+  std::filesystem::resize_file(folder.path() / "digits", 5);
+  CHECK_THROWS_WITH_AS(read_bytes(*file.range_of(file.bytes().data() + 3, 4), 4, read.data()),
+                       doctest::Contains("cannot be read at byte 5: it ends there"), Error);
+}
+
 TEST_CASE("mapped_file: what is not there or no regular file is named in the error") {
   const TempFolder folder;
   check_refused(folder.path() / "absent", "cannot be opened: No such file or directory");

@@ -3,6 +3,7 @@
 #include <treble/json.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,10 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return path_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
+  /// Where a tensor's bytes are in the file; nullopt if they are not this file's.
+  std::optional<FileRange> range_of(const TensorView& tensor) const {
+    return file_.range_of(tensor.data(), tensor.num_bytes());
+  }
   /// The header's `__metadata__`, texts by name; null if there is none.
   const Json& metadata() const { return metadata_; }
 

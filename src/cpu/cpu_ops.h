@@ -29,7 +29,7 @@ class CpuOps final : public Ops {
   std::string name() const override;
   DType activation_dtype() const override { return activation_dtype_; }
   Memory& memory() override { return host_memory(); }
-  TensorView place_weight(const TensorView& host) override { return host; }
+  TensorView place_weight(const HostWeight& host) override { return host.view; }
   TensorView upload(Workspace&, const TensorView& host) override { return host; }
   void download(const TensorView& source, void* host) override;
 

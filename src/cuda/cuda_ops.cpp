@@ -91,20 +91,20 @@ std::shared_ptr<void> CudaOps::bind_thread() {
   return current;
 }
 
-TensorView CudaOps::place_weight(const TensorView& host) {
-  if (!host.is_contiguous()) {
-    throw Error(ErrorCode::kInternal, fmt::format("cuda: a weight {} is not contiguous", host.describe()));
+TensorView CudaOps::place_weight(const HostWeight& host) {
+  if (!host.view.is_contiguous()) {
+    throw Error(ErrorCode::kInternal, fmt::format("cuda: a weight {} is not contiguous", host.view.describe()));
   }
-  std::byte* device = weights_.take(host.num_bytes());
-  weight_upload_.copy(host.data(), host.num_bytes(), device);
-  return host.at(device);
+  std::byte* device = weights_.take(host.view.num_bytes());
+  weight_upload_.copy(host, device);
+  return host.view.at(device);
 }
 
-TensorView CudaOps::place_table(const TensorView& host) {
+TensorView CudaOps::place_table(const HostWeight& host) {
   if (options_.tables_on_device) return place_weight(host);
-  tables_.push_back(make_pinned(host.num_bytes()));
-  parallel_copy(host.data(), host.num_bytes(), tables_.back().get());
-  return host.at(tables_.back().get());
+  tables_.push_back(make_pinned(host.view.num_bytes()));
+  parallel_read(host, 0, host.view.num_bytes(), tables_.back().get());
+  return host.view.at(tables_.back().get());
 }
 
 TensorView CudaOps::upload(Workspace& workspace, const TensorView& host) {

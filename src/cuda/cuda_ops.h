@@ -29,8 +29,8 @@ class CudaOps final : public Ops {
   DType activation_dtype() const override { return options_.activation_dtype; }
   std::shared_ptr<void> bind_thread() override;
   Memory& memory() override { return memory_; }
-  TensorView place_weight(const TensorView& host) override;
-  TensorView place_table(const TensorView& host) override;
+  TensorView place_weight(const HostWeight& host) override;
+  TensorView place_table(const HostWeight& host) override;
   TensorView upload(Workspace& workspace, const TensorView& host) override;
   void download(const TensorView& source, void* host) override;
   void synchronize() override;

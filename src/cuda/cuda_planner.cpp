@@ -14,14 +14,14 @@ MemoryNeeds CudaPlanner::needs() const {
           .scratch = scratch_.peak_bytes()};
 }
 
-TensorView CudaPlanner::place_weight(const TensorView& host) {
-  weight_bytes_ += round_up(std::max<std::size_t>(host.num_bytes(), 1), kWeightAlignment);
-  return host;
+TensorView CudaPlanner::place_weight(const HostWeight& host) {
+  weight_bytes_ += round_up(std::max<std::size_t>(host.view.num_bytes(), 1), kWeightAlignment);
+  return host.view;
 }
 
-TensorView CudaPlanner::place_table(const TensorView& host) {
-  (options_.tables_on_device ? table_bytes_ : host_table_bytes_) += host.num_bytes();
-  return options_.tables_on_device ? place_weight(host) : host;
+TensorView CudaPlanner::place_table(const HostWeight& host) {
+  (options_.tables_on_device ? table_bytes_ : host_table_bytes_) += host.view.num_bytes();
+  return options_.tables_on_device ? place_weight(host) : host.view;
 }
 
 TensorView CudaPlanner::upload(Workspace& workspace, const TensorView& host) {

@@ -19,8 +19,8 @@ class CudaPlanner final : public Planner {
   std::string name() const override { return "plan of a GPU's memory"; }
   DType activation_dtype() const override { return options_.activation_dtype; }
   Memory& memory() override { return memory_; }
-  TensorView place_weight(const TensorView& host) override;
-  TensorView place_table(const TensorView& host) override;
+  TensorView place_weight(const HostWeight& host) override;
+  TensorView place_table(const HostWeight& host) override;
   TensorView upload(Workspace& workspace, const TensorView& host) override;
   void download(const TensorView&, void*) override {}
 

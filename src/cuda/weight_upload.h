@@ -4,16 +4,19 @@
 #include <cstddef>
 
 #include "cuda/handles.h"
+#include "ops/ops.h"
 
 namespace treble::cuda {
 
-/// Copies weights to the device through pinned buffers: all threads fill one while the others are on their way.
+/// Copies weights to the device through pinned buffers: all threads fill one while the others are on their way. What
+/// lies in a file is read from it (read_bytes), not through its mapping.
 class WeightUpload {
  public:
   explicit WeightUpload(cudaStream_t stream);
 
   /// The host memory may go when this returns; calls that follow in the stream see the copy.
-  void copy(const void* host, std::size_t num_bytes, void* device);
+  /// @throws Error kDevice; kCheckpoint: the file cannot be read
+  void copy(const HostWeight& host, void* device);
 
  private:
   struct Buffer {
@@ -21,12 +24,16 @@ class WeightUpload {
     Event is_free;
   };
 
+  /// Goes on to the next buffer, and waits until what was in it has arrived.
+  void take_next_buffer();
+
   cudaStream_t stream_;
   std::array<Buffer, 3> buffers_;
-  std::size_t next_ = 0;
+  std::size_t current_ = 0;
+  std::size_t used_bytes_ = 0;  // of the current buffer: small weights follow each other in one
 };
 
-/// Copies on all threads.
-void parallel_copy(const void* from, std::size_t num_bytes, void* to);
+/// Reads bytes [begin, begin + num_bytes) of a weight on all threads.
+void parallel_read(const HostWeight& from, std::size_t begin, std::size_t num_bytes, void* to);
 
 }  // namespace treble::cuda

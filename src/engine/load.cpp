@@ -30,14 +30,14 @@ PassLimits reserve(Ops& ops, const ModelConfig& config, bool has_vision, std::in
 LoadedModel load_release(std::unique_ptr<Ops> ops, const std::filesystem::path& folder, const EngineOptions& options) {
   const std::shared_ptr<void> binding = ops->bind_thread();
   const PassLimits limits = reserve(*ops, read_config(folder), has_vision_tower(folder), options.gpu.pass_tokens);
-  Model model = load_model(folder, *ops, options.weights);
+  Model model = load_model(folder, *ops, options.weights, options.load_progress);
   return {std::move(ops), std::move(model), limits};
 }
 
 LoadedModel load_synthetic(std::unique_ptr<Ops> ops, const ModelConfig& config, const EngineOptions& options) {
   const std::shared_ptr<void> binding = ops->bind_thread();
   const PassLimits limits = reserve(*ops, config, config.vision.has_value(), options.gpu.pass_tokens);
-  Model model = synthetic_model(config, *ops, options.weights);
+  Model model = synthetic_model(config, *ops, options.weights, options.load_progress);
   return {std::move(ops), std::move(model), limits};
 }
 

@@ -31,8 +31,8 @@ class ProfiledOps final : public Ops {
   DType activation_dtype() const override { return ops_->activation_dtype(); }
   std::shared_ptr<void> bind_thread() override { return ops_->bind_thread(); }
   Memory& memory() override { return ops_->memory(); }
-  TensorView place_weight(const TensorView& host) override { return ops_->place_weight(host); }
-  TensorView place_table(const TensorView& host) override { return ops_->place_table(host); }
+  TensorView place_weight(const HostWeight& host) override { return ops_->place_weight(host); }
+  TensorView place_table(const HostWeight& host) override { return ops_->place_table(host); }
   TensorView upload(Workspace& workspace, const TensorView& host) override { return ops_->upload(workspace, host); }
   void download(const TensorView& source, void* host) override { ops_->download(source, host); }
   void synchronize() override { ops_->synchronize(); }

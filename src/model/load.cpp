@@ -35,8 +35,12 @@ bool has_shape(const TensorView& view, std::initializer_list<std::int64_t> shape
 /// The tensors of a release folder as bf16, in place wherever the file already holds them so.
 class CheckpointSource final : public WeightSource {
  public:
-  explicit CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint) : checkpoint_(std::move(checkpoint)) {
-    for (const Checkpoint::Entry& entry : checkpoint_->entries()) by_name_.emplace(entry.name, &entry);
+  CheckpointSource(std::shared_ptr<const Checkpoint> checkpoint, const LoadProgress& progress)
+      : checkpoint_(std::move(checkpoint)), progress_(progress) {
+    for (const Checkpoint::Entry& entry : checkpoint_->entries()) {
+      by_name_.emplace(entry.name, &entry);
+      total_bytes_ += entry.view.num_bytes();
+    }
   }
 
   TensorView tensor(const std::string& name, std::initializer_list<std::int64_t> shape) override {
@@ -80,7 +84,18 @@ class CheckpointSource final : public WeightSource {
     if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
 
+  std::optional<FileRange> file_range(const TensorView& tensor) const override {
+    for (const SafetensorsFile& file : checkpoint_->files())
+      if (const std::optional<FileRange> range = file.range_of(tensor)) return range;
+    return std::nullopt;
+  }
+
   bool has(const std::string& name) const override { return has_module(name); }
+
+  /// Everything is where it belongs, also what the configuration leaves out.
+  void report_end() const {
+    if (progress_) progress_(total_bytes_, total_bytes_);
+  }
 
   /// A tensor that nothing asked for is an error, as are rows of a fused projection: a bias, a scale or an adapter left
   /// out would answer plausibly and wrongly. What a configuration leaves out as a whole is left out here too: the
@@ -166,7 +181,7 @@ class CheckpointSource final : public WeightSource {
     if (parts.empty()) return std::nullopt;
     const StorageFormat format = recognise_format(parts);
     if (!format.is_quantized) return std::nullopt;
-    for (const auto& [part, view] : parts) used_.insert(prefix + part);  // the reader refuses what it does not know
+    for (const auto& [part, view] : parts) use(prefix + part, view);  // the reader refuses what it does not know
     ModuleTensors tensors(where, std::move(parts));
     const LinearWeight linear = read_quantized_linear(format, checkpoint_->quantization(name), tensors);
     if (linear.format == WeightFormat::kInt8) check_rotation(linear, tensors);
@@ -193,8 +208,15 @@ class CheckpointSource final : public WeightSource {
                               checkpoint_->folder().string(), name, shape));
     if (!is_floating(entry->view.dtype()))
       fail(*entry, fmt::format("is {}; this engine reads bf16, f16, f32 and f64 weights", entry->view.describe()));
-    used_.insert(name);
+    use(name, entry->view);
     return *entry;
+  }
+
+  /// Says how far the loading has come: what was asked for before this is placed.
+  void use(const std::string& name, const TensorView& view) {
+    if (!used_.insert(name).second) return;
+    if (progress_) progress_(done_bytes_, total_bytes_);
+    done_bytes_ += view.num_bytes();
   }
 
   TensorView rounded_copy(const TensorView& view) {
@@ -221,6 +243,8 @@ class CheckpointSource final : public WeightSource {
   }
 
   std::shared_ptr<const Checkpoint> checkpoint_;
+  const LoadProgress& progress_;
+  std::uint64_t done_bytes_ = 0, total_bytes_ = 0;
   std::map<std::string_view, const Checkpoint::Entry*> by_name_;
   std::vector<std::shared_ptr<const void>> copies_;
   std::unordered_set<std::string> used_;
@@ -237,13 +261,15 @@ bool has_vision_tower(const std::filesystem::path& folder) {
                              [](const Checkpoint::Entry& entry) { return entry.name.starts_with("visual."); });
 }
 
-Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion) {
+Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion,
+                 const LoadProgress& progress) {
   const ModelConfig config = read_config(folder);
-  CheckpointSource source(std::make_shared<const Checkpoint>(folder));
+  CheckpointSource source(std::make_shared<const Checkpoint>(folder), progress);
   QuantizingSource quantizing(source, conversion);
   WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
   Model model = build_model(config, chosen, ops);
   source.check_used_up(config);
+  source.report_end();
   model.storage = source.storage();
   model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
   return model;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "checkpoint/expected_tensors.h"
 #include "checkpoint/testing/release_files.h"
@@ -93,6 +94,22 @@ TEST_CASE("load_model: weights are used where the file is mapped") {
   CHECK(model.backbone.layers.size() == 4);
   CHECK(model.storage.size() == 1);  // the mapping, no copies
   CHECK(model.output_embedding.data() != model.backbone.embed_tokens.data());
+}
+
+TEST_CASE("load_model: progress goes from nothing to all bytes of the files, and what it throws ends the loading") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  for (const auto conversion : {WeightConversion::kNone, WeightConversion::kNf4}) {
+    std::vector<std::uint64_t> done;
+    const Model model = load_model(micro_release(), *ops, conversion, [&](std::uint64_t bytes, std::uint64_t total) {
+      CHECK(bytes <= total);
+      done.push_back(bytes);
+    });
+    CHECK(std::ranges::is_sorted(done));
+    CHECK(done.front() == 0);
+    if (conversion == WeightConversion::kNone) CHECK(done.back() >= model.weight_bytes);
+  }
+  const auto stop = [](std::uint64_t, std::uint64_t) { throw Error(ErrorCode::kArgument, "test: enough"); };
+  CHECK_THROWS_WITH_AS(load_model(micro_release(), *ops, WeightConversion::kNone, stop), "test: enough", Error);
 }
 
 TEST_CASE("load_model: a conversion quantises the Linears that releases of that format quantise, and no others") {

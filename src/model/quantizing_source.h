@@ -3,6 +3,7 @@
 #include <treble/engine.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/weights.h"
@@ -21,6 +22,7 @@ class QuantizingSource final : public WeightSource {
   }
   float scalar(const std::string& name) override { return plain_.scalar(name); }
   bool has(const std::string& name) const override { return plain_.has(name); }
+  std::optional<FileRange> file_range(const TensorView& tensor) const override { return plain_.file_range(tensor); }
   /// @throws Error kArgument if the other source's Linear is quantised already; kCheckpoint if a weight is not finite
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias) override;

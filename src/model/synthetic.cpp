@@ -90,6 +90,8 @@ std::uint64_t random_bits(std::uint64_t i) {
 /// vectors are small, so that norms keep gains near one and decays are moderate.
 class RandomSource final : public WeightSource {
  public:
+  explicit RandomSource(const LoadProgress& progress) : progress_(progress) {}
+
   TensorView tensor(const std::string&, std::initializer_list<std::int64_t> shape) override {
     std::int64_t count = 1;
     for (const std::int64_t size : shape) count *= size;
@@ -113,6 +115,7 @@ class RandomSource final : public WeightSource {
       }
     });
     drawn_ += static_cast<std::uint64_t>(count);
+    if (progress_) progress_(drawn_ * sizeof(bfloat16), 0);
     storage.push_back(values);
     return TensorView(values.get(), DType::kBF16, shape.begin(), static_cast<int>(shape.size()));
   }
@@ -127,6 +130,7 @@ class RandomSource final : public WeightSource {
   std::vector<std::shared_ptr<const void>> storage;
 
  private:
+  const LoadProgress& progress_;
   std::uint64_t drawn_ = 0;
 };
 
@@ -143,8 +147,8 @@ ModelConfig synthetic_config(std::string_view name) {
                           name));
 }
 
-Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion) {
-  RandomSource source;
+Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion, const LoadProgress& progress) {
+  RandomSource source(progress);
   QuantizingSource quantizing(source, conversion);
   WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
   Model model = build_model(config, chosen, ops);

@@ -16,6 +16,8 @@ ModelConfig synthetic_config(std::string_view size);
 /// A model of random weights, made in memory: for timing and memory, its answers mean nothing.
 /// The same configuration gives the same weights.
 /// @param conversion  quantises the Linears as they are made
-Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion = WeightConversion::kNone);
+/// @param progress  called on the calling thread, with bytes made so far, and 0: how many it will be is not counted
+Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion = WeightConversion::kNone,
+                      const LoadProgress& progress = {});
 
 }  // namespace treble

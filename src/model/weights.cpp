@@ -26,7 +26,7 @@ class Reader {
   TensorView table(const std::string& name, std::initializer_list<std::int64_t> shape) const {
     const TensorView host = source_.tensor(prefix_ + name, shape);
     model_.weight_bytes += host.num_bytes();
-    return keep(host, ops_.place_table(host));
+    return keep(host, ops_.place_table({host, source_.file_range(host)}));
   }
 
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
@@ -52,7 +52,7 @@ class Reader {
   TensorView place(const TensorView& host) const {
     if (!host) return host;
     model_.weight_bytes += host.num_bytes();
-    return ops_.place_weight(host);
+    return ops_.place_weight({host, source_.file_range(host)});
   }
 
   TensorView place_own(const TensorView& host) const { return keep(host, place(host)); }
@@ -217,6 +217,10 @@ HeadWeights read_head(const Reader& reader, const HeadConfig& config) {
 }  // namespace
 
 void WeightSource::release(const TensorView&) {}
+
+std::optional<FileRange> WeightSource::file_range(const TensorView&) const {
+  return std::nullopt;
+}
 
 LinearWeight WeightSource::linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                                   bool has_bias) {

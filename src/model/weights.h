@@ -129,6 +129,8 @@ class WeightSource {
                               bool has_bias);
   /// A finite number of shape []. @throws Error kCheckpoint
   virtual float scalar(const std::string& name) = 0;
+  /// Where the bytes of a tensor that this gave are in a file; nullopt where they are in memory alone.
+  virtual std::optional<FileRange> file_range(const TensorView& tensor) const;
   /// A tensor that this gave is read no more: its memory may go.
   virtual void release(const TensorView& tensor);
   /// Whether there is any tensor below that name.
@@ -146,8 +148,10 @@ bool has_vision_tower(const std::filesystem::path& folder);
 /// tensors alone (storage_format.h). Other tensors stored in another floating type than bf16
 /// (A_log and the gated norm of some releases) are rounded to bf16, nearest even, as the reference does at load.
 /// @param conversion  quantises the plain Linears on the way, one at a time
+/// @param progress  called on the calling thread, with bytes of files: done, and in all
 /// @throws Error kCheckpoint: a tensor is missing, misshapen, of a type that is not implemented, or one that nothing
 /// reads; kArgument: a conversion, and the release is quantised already
-Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion = WeightConversion::kNone);
+Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion = WeightConversion::kNone,
+                 const LoadProgress& progress = {});
 
 }  // namespace treble

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/mapped_file.h"
 #include "quant/linear_weight.h"
 #include "tensor/tensor_view.h"
 #include "tensor/workspace.h"
@@ -241,6 +243,15 @@ struct OptionLogits {
   TensorView out;  // [O] f32
 };
 
+/// A weight before a backend takes it.
+struct HostWeight {
+  TensorView view;                ///< contiguous, in host memory that outlives the model unless the backend copies it
+  std::optional<FileRange> file;  ///< where the same bytes are in a file, if they are in one
+
+  HostWeight(const TensorView& host) : view(host) {}
+  HostWeight(const TensorView& host, const std::optional<FileRange>& range) : view(host), file(range) {}
+};
+
 class Planner;
 struct MemoryNeeds;
 
@@ -258,10 +269,10 @@ class Ops {
   virtual std::shared_ptr<void> bind_thread() { return nullptr; }
   /// Where activations live.
   virtual Memory& memory() = 0;
-  /// A weight as the backend reads it, from a host view that outlives the model. May return the view itself.
-  virtual TensorView place_weight(const TensorView& host) = 0;
+  /// A weight as the backend reads it. May return the view itself.
+  virtual TensorView place_weight(const HostWeight& host) = 0;
   /// The same for a table of which a pass reads single rows; a backend may leave it in host memory.
-  virtual TensorView place_table(const TensorView& host) { return place_weight(host); }
+  virtual TensorView place_table(const HostWeight& host) { return place_weight(host); }
   /// Copies host data into memory that the operations can read; may return the view itself.
   virtual TensorView upload(Workspace& workspace, const TensorView& host) = 0;
   /// Copies a contiguous result to the host, after all calls before it.
