@@ -42,7 +42,7 @@ bench() {
   shift
   log=$out/bench_$size$(printf '%s' "$*" | tr -c 'a-z0-9' '_').log
   if "$bundle/treble" bench --device cuda --precision bf16 --synthetic "$size" "$@" >"$log" 2>&1; then
-    table+=("$(grep -E '^(device|memory|run|[0-9]+ tokens)' "$log")")
+    table+=("$(grep -E '^(device|memory|taken|driver|run|[0-9]+ tokens)' "$log")")
   else
     table+=("bench $size $*: FAILED: $(tail -n 3 "$log")")
   fi

@@ -31,7 +31,8 @@ const CommandText kBenchText = {
         "so only --records measures encoding. A picture's tokens come on top of --tokens; its file is not read, so "
         "vision is "
         "the\n"
-        "tower alone.\n",
+        "tower alone. TFLOP/s count matrix products, at two operations a product and sum; GB/s what an operation must\n"
+        "at least read and write.\n",
     .example = "bench --synthetic 0.8b --tokens 298,1502",
 };
 
@@ -70,14 +71,44 @@ std::string print_profile(const BenchReport& report) {
     Columns table({{.title = row.name},
                    {.title = "calls", .is_right = true},
                    {.title = "ms a pass", .is_right = true, .is_bold = true},
-                   {.title = "share %", .is_right = true}});
+                   {.title = "share %", .is_right = true},
+                   {.title = "GB/s", .is_right = true},
+                   {.title = "TFLOP/s", .is_right = true}});
     double total = 0;
     for (const OpTime& op : row.ops) total += op.ms;
     for (const OpTime& op : row.ops)
-      table.add({op.name, std::to_string(op.calls), format_ms(op.ms), fmt::format("{:.1f}", 100 * op.ms / total)});
+      table.add({op.name, std::to_string(op.calls), format_ms(op.ms), fmt::format("{:.1f}", 100 * op.ms / total),
+                 fmt::format("{:.{}f}", op.cost.bytes / op.ms / 1e6, op.cost.bytes / op.ms < 1e8 ? 1 : 0),
+                 op.cost.flops > 0 ? fmt::format("{:.2f}", op.cost.flops / op.ms / 1e9) : "-"});
     text += "\n" + table.print({.has_colour = is_terminal(STDOUT_FILENO)});
   }
   return text;
+}
+
+/// What a GPU's memory is taken for.
+std::string print_device_memory(const BenchReport& report) {
+  if (report.pass_tokens == 0) return "";
+  const HeldMemory& held = report.held;
+  return fmt::format(
+      "taken   {} weights, {} activations, {} scratch, {} other, for passes of {} tokens; {} tables in host memory\n"
+      "driver  {} at most: {}\n",
+      format_bytes(held.weights), format_bytes(report.held_activation_bytes), format_bytes(held.scratch),
+      format_bytes(held.other), report.pass_tokens, format_bytes(held.host_tables),
+      format_bytes(report.peak_device_bytes), report.peak_device_source);
+}
+
+/// What a batch changes in its records' answers, and what a GPU's products reach alone.
+std::string print_notes(const BenchReport& report) {
+  std::string text;
+  for (const BenchRow& row : report.rows) {
+    if (row.agreement)
+      text += fmt::format("{}: {} of {} decisions are others than alone, |dp| at most {:.2g}\n", row.name,
+                          row.agreement->differing, row.agreement->decisions, row.agreement->max_difference);
+    if (row.product_tflops > 0)
+      text += fmt::format("{}: {:.0f} % of the {:.0f} TFLOP/s of the MLP's first product alone\n", row.name,
+                          100 * row.tflops / row.product_tflops, row.product_tflops);
+  }
+  return text.empty() ? "" : "\n" + text;
 }
 
 std::string print_report(const BenchReport& report) {
@@ -90,17 +121,20 @@ std::string print_report(const BenchReport& report) {
                  {.title = "backbone", .is_right = true},
                  {.title = "head", .is_right = true},
                  {.title = "tokens/s", .is_right = true},
-                 {.title = "decisions/s", .is_right = true}});
+                 {.title = "decisions/s", .is_right = true},
+                 {.title = "TFLOP/s", .is_right = true}});
   for (const BenchRow& row : report.rows) {
     table.add({row.name, format_ms(row.total.median_ms), format_ms(row.total.p10_ms), format_ms(row.total.p90_ms),
                format_ms(row.encode.median_ms), format_ms(row.vision.median_ms), format_ms(row.backbone.median_ms),
                format_ms(row.head.median_ms), fmt::format("{:.0f}", row.tokens_per_s),
-               fmt::format("{:.1f}", row.decisions_per_s)});
+               fmt::format("{:.1f}", row.decisions_per_s),
+               row.tflops > 0 ? fmt::format("{:.{}f}", row.tflops, row.tflops < 10 ? 2 : 0) : "-"});
   }
-  return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n\n",
+  return fmt::format("model   {}\ndevice  {}\nmemory  {} weights, {} activations, {} peak resident\n",
                      printable(report.model), report.device, format_bytes(report.weight_bytes),
                      format_bytes(report.activation_bytes), format_bytes(report.peak_resident_bytes)) +
-         table.print({.has_colour = is_terminal(STDOUT_FILENO)}) + print_profile(report);
+         print_device_memory(report) + "\n" + table.print({.has_colour = is_terminal(STDOUT_FILENO)}) +
+         print_notes(report) + print_profile(report);
 }
 
 void show_step(const std::string& step) {
@@ -138,7 +172,10 @@ void add_bench(CLI::App& program) {
       "--image", [&options](const std::string& text) { options.image = parse_image_size(text); },
       "also a made-up picture of that size in each record");
   image->type_name("WxH");
-  command.add_option("--batch", options.batch, "records in one pass           (default: 1)")->type_name("N");
+  command.add_option("--batch", options.batch, "records answered at once; several numbers: one run each  (default: 1)")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--records", options.records, "time the real requests of a .jsonl file, one at a time")
       ->type_name("FILE")
       ->excludes(tokens)

@@ -5,6 +5,7 @@
 
 #include "cuda/check_fits.h"
 #include "cuda/cuda_planner.h"
+#include "cuda/memory_sizes.h"
 #include "cuda/status.h"
 
 namespace treble::cuda {
@@ -103,6 +104,7 @@ TensorView CudaOps::place_weight(const HostWeight& host) {
 TensorView CudaOps::place_table(const HostWeight& host) {
   if (options_.tables_on_device) return place_weight(host);
   tables_.push_back(make_pinned(host.view.num_bytes()));
+  host_table_bytes_ += host.view.num_bytes();
   parallel_read(host, 0, host.view.num_bytes(), tables_.back().get());
   return host.view.at(tables_.back().get());
 }
@@ -128,6 +130,13 @@ void CudaOps::reserve(const MemoryNeeds& needs) {
   check(cudaMemGetInfo(&room.free_bytes, &room.total_bytes), "reading how much memory is free");
   check_fits(needs, room);
   scratch_.reserve(needs.scratch);
+}
+
+HeldMemory CudaOps::held_memory() const {
+  return {.weights = weights_.allocated_bytes(),
+          .host_tables = host_table_bytes_,
+          .scratch = scratch_.held_bytes(),
+          .other = kProductWorkspaceBytes + 2 * HostStaging::kHalfBytes};
 }
 
 void CudaOps::synchronize() {

@@ -36,6 +36,7 @@ class CudaOps final : public Ops {
   void synchronize() override;
   std::unique_ptr<Planner> make_planner() const override;
   void reserve(const MemoryNeeds& needs) override;
+  HeldMemory held_memory() const override;
 
  private:
   void do_embedding(const Embedding& args) override;
@@ -93,6 +94,7 @@ class CudaOps final : public Ops {
   WeightArena weights_;
   WeightUpload weight_upload_;
   std::vector<PinnedMemory> tables_;
+  std::size_t host_table_bytes_ = 0;
 };
 
 }  // namespace treble::cuda

@@ -1,5 +1,6 @@
 #include <treble/error.h>
 
+#include "cuda/device_meter.h"
 #include "cuda/make_cuda_ops.h"
 
 // What a build without TREBLE_CUDA has instead of the backend.
@@ -17,6 +18,10 @@ int num_devices() {
 std::unique_ptr<Ops> make_cuda_ops(const CudaOptions&) {
   throw Error(ErrorCode::kDevice,
               "device: this build has no CUDA backend; use --device cpu, or build with cmake --preset cuda");
+}
+
+std::unique_ptr<DeviceMeter> make_device_meter(int) {
+  return nullptr;
 }
 
 }  // namespace treble::cuda

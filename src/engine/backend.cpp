@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "cpu/cpu_ops.h"
+#include "cuda/cuda_planner.h"
+#include "cuda/device_meter.h"
 #include "cuda/make_cuda_ops.h"
 
 namespace treble {
@@ -47,6 +49,15 @@ std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, In
     return cuda::make_cuda_ops(cuda_options(*ordinal, activations, options));
   throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"{}\"; this build has: cpu{}", device,
                                               cuda::is_built() ? ", cuda, cuda:N" : ""));
+}
+
+std::unique_ptr<Planner> make_planner() {
+  return std::make_unique<cuda::CudaPlanner>(cuda::CudaOptions());
+}
+
+std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device) {
+  const std::optional<int> ordinal = cuda_ordinal(device);
+  return ordinal ? cuda::make_device_meter(*ordinal) : nullptr;
 }
 
 }  // namespace treble

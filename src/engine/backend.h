@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "ops/ops.h"
+#include "ops/device_meter.h"
+#include "ops/planner.h"
 
 namespace treble {
 
@@ -18,5 +19,17 @@ Precision resolve_precision(Precision precision, const std::string& device);
 std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision,
                               Int8Activations int8_activations = Int8Activations::kPrecise,
                               const DeviceOptions& options = {});
+
+/// The plan of a GPU's memory with bf16 activations, of this machine's or of any: it needs none.
+std::unique_ptr<Planner> make_planner();
+
+/// What watches a device's memory, made before make_ops opens the device; nullptr for a device that is the host.
+std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device);
+
+/// The plan of a GPU's memory with bf16 activations; it needs no GPU.
+std::unique_ptr<Planner> make_planner();
+
+/// What watches a device's memory, made before make_ops opens the device; nullptr where the device is the host.
+std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device);
 
 }  // namespace treble

@@ -5,13 +5,16 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <random>
 
 #include "engine/backend.h"
 #include "engine/load.h"
+#include "engine/pass_cost.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
 #include "media/media_item.h"
@@ -111,41 +114,108 @@ std::vector<OpTime> per_pass(std::vector<OpTime> times, int num_passes) {
   for (OpTime& op : times) {
     op.calls /= num_passes;
     op.ms /= num_passes;
+    op.cost.bytes /= num_passes;
+    op.cost.flops /= num_passes;
   }
   return times;
 }
 
-/// @param profile  or nullptr: operations are not measured
-/// @param image    of every record, before its other tokens, or nullptr
-BenchRow bench_length(Pipeline& pipeline, ProfiledOps* profile, const BenchOptions& options, std::int64_t tokens,
-                      const std::shared_ptr<const MediaItem>& image) {
-  const std::int64_t image_tokens = image ? image->num_tokens() : 0;
-  std::vector<EncodedRecord> records;
-  for (int i = 0; i < options.batch; ++i) {
-    EncodedRecord& record = records.emplace_back(made_up_record(
-        image_tokens + tokens, options, pipeline.model().config.text.vocab_size, static_cast<unsigned>(i + 1)));
-    if (!image) continue;
-    record.media = {image};
-    record.media_spans = {{0, static_cast<std::int32_t>(image_tokens)}};
-  }
+/// What runs of all lengths and batches share.
+struct Bench {
+  Pipeline& pipeline;
+  Ops& ops;              // the pipeline's
+  ProfiledOps* profile;  // the same, or nullptr: operations are not measured
+  DeviceMeter* meter;    // or nullptr
+  const BenchOptions& options;
+  std::shared_ptr<const MediaItem> image;  // of every record, before its other tokens, or nullptr
 
+  std::int64_t image_tokens() const { return image ? image->num_tokens() : 0; }
+};
+
+std::vector<EncodedRecord> made_up_records(const Bench& bench, std::int64_t tokens, int count) {
+  std::vector<EncodedRecord> records;
+  for (int i = 0; i < count; ++i) {
+    EncodedRecord& record = records.emplace_back(made_up_record(bench.image_tokens() + tokens, bench.options,
+                                                                bench.pipeline.model().config.text.vocab_size,
+                                                                static_cast<unsigned>(i + 1)));
+    if (!bench.image) continue;
+    record.media = {bench.image};
+    record.media_spans = {{0, static_cast<std::int32_t>(bench.image_tokens())}};
+  }
+  return records;
+}
+
+/// 10^12 operations a second of gate and up projections together: what the device's products reach without the rest.
+/// 0 if there is no memory for their outputs.
+double product_tflops(const Bench& bench, std::int64_t num_tokens) {
+  constexpr int kWarmUps = 3, kRepeats = 20;
+  const Model& model = bench.pipeline.model();
+  const MlpWeights& mlp = model.backbone.layers.front().mlp;
+  Ops& ops = bench.ops;
+  const std::shared_ptr<void> binding = ops.bind_thread();
+  try {
+    Workspace workspace(ops.memory());
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(num_tokens));
+    for (std::size_t t = 0; t < ids.size(); ++t) ids[t] = static_cast<std::int32_t>(t % 1000);
+    const std::int64_t width = mlp.gate_proj.out_features();
+    const LinearInput input = ops.linear_input(workspace, num_tokens, {&mlp.gate_proj, &mlp.up_proj});
+    const TensorView x = workspace.take(ops.activation_dtype(), {num_tokens, model.config.text.hidden_size}),
+                     both = workspace.take(ops.activation_dtype(), {num_tokens, 2 * width});
+    ops.embedding({.ids = ops.upload(workspace, TensorView(ids.data(), DType::kI32, {num_tokens})),
+                   .table = model.backbone.embed_tokens,
+                   .out = x});
+    ops.rms_norm(
+        {.x = x, .delta = {}, .weight = model.backbone.norm, .eps = model.config.text.rms_norm_eps, .out = input});
+    const std::array outputs = {Linear::Output{&mlp.gate_proj, both.slice(1, 0, width)},
+                                Linear::Output{&mlp.up_proj, both.slice(1, width, 2 * width)}};
+    const Linear products{.input = input, .outputs = outputs};
+    Clock::time_point start;
+    for (int i = 0; i < kWarmUps + kRepeats; ++i) {
+      if (i == kWarmUps) {
+        ops.synchronize();
+        start = Clock::now();
+      }
+      ops.linear(products);
+    }
+    ops.synchronize();
+    return kRepeats * cost_of(products).flops / std::chrono::duration<double>(Clock::now() - start).count() / 1e12;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDevice) throw;
+    return 0;
+  }
+}
+
+BenchRow bench_length(const Bench& bench, std::int64_t tokens, int batch) {
+  const BenchOptions& options = bench.options;
+  const std::vector<EncodedRecord> records = made_up_records(bench, tokens, batch);
   std::vector<Sample> samples;
+  std::vector<std::vector<std::vector<float>>> logits;
   for (int pass = 0; pass <= options.repeats; ++pass) {
     Sample sample;
+    if (pass == 0 && bench.meter) bench.meter->watch();  // the first pass takes what memory it needs
     const Clock::time_point start = Clock::now();
-    pipeline.run(records, &sample.parts);
+    logits = bench.pipeline.run(records, &sample.parts);
     sample.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (pass > 0) {
       samples.push_back(sample);
-    } else if (profile) {  // the first pass takes its memory from the system
-      profile->reset();
+      continue;
     }
+    if (bench.meter) bench.meter->pause();
+    if (bench.profile) bench.profile->reset();
   }
-  const std::string picture = image ? fmt::format(" + {}x{}", options.image->width, options.image->height) : "";
+  const std::string picture = bench.image ? fmt::format(" + {}x{}", options.image->width, options.image->height) : "";
   BenchRow row =
-      summarise(fmt::format("{} tokens{} x {}", tokens, picture, options.batch), samples,
-                (image_tokens + tokens) * options.batch, static_cast<std::int64_t>(options.questions) * options.batch);
-  if (profile) row.ops = per_pass(profile->times(), options.repeats);
+      summarise(fmt::format("{} tokens{} x {}", tokens, picture, batch), samples,
+                (bench.image_tokens() + tokens) * batch, static_cast<std::int64_t>(options.questions) * batch);
+  row.tokens = tokens;
+  row.batch = batch;
+  row.tflops = cost_of_pass(bench.pipeline.model(), records).flops / row.total.median_ms / 1e9;
+  if (bench.profile) row.ops = per_pass(bench.profile->times(), options.repeats);
+  if (batch > 1) {
+    row.agreement.emplace();
+    for (std::size_t i = 0; i < records.size(); ++i)
+      add_record(*row.agreement, bench.pipeline.run(std::span(&records[i], 1)).front(), logits[i]);
+  }
   return row;
 }
 
@@ -181,7 +251,9 @@ BenchRow bench_records(Pipeline& pipeline, const Tokenizer& tokenizer, MediaRead
   }
   if (samples.empty()) throw Error(ErrorCode::kArgument, fmt::format("bench: {} holds no request", path.string()));
   const auto count = static_cast<std::int64_t>(samples.size());
-  return summarise(fmt::format("{} records, one at a time", count), samples, tokens / count, decisions / count);
+  BenchRow row = summarise(fmt::format("{} records, one at a time", count), samples, tokens / count, decisions / count);
+  row.tokens = tokens / count;
+  return row;
 }
 
 std::size_t peak_resident_bytes() {
@@ -199,8 +271,8 @@ void check(const BenchOptions& options) {
   if (options.questions < 1 || options.questions > 4096)
     fail(fmt::format("{} questions; use 1 to 4096", options.questions));
   if (options.options < 1 || options.options > 255) fail(fmt::format("{} options; use 1 to 255", options.options));
-  if (options.batch < 1 || options.batch > 4096)
-    fail(fmt::format("a batch of {} records; use 1 to 4096", options.batch));
+  for (const int batch : options.batch)
+    if (batch < 1 || batch > 4096) fail(fmt::format("a batch of {} records; use 1 to 4096", batch));
   if (options.profile && !options.records.empty()) fail("--profile measures made-up records; leave --records out");
   if (options.image && !options.records.empty()) fail("--image adds a picture to made-up records; leave --records out");
   if (options.image && (options.image->width < 1 || options.image->width > kMostSide || options.image->height < 1 ||
@@ -225,6 +297,11 @@ Json to_json(const BenchFigure& figure) {
       {"median", Json::real(figure.median_ms)}, {"p10", Json::real(figure.p10_ms)}, {"p90", Json::real(figure.p90_ms)}};
 }
 
+/// JSON has no infinity, and nothing that is not a number.
+Json real_or_null(double value) {
+  return std::isfinite(value) ? Json::real(value) : Json();
+}
+
 Json bytes_json(std::size_t bytes) {
   return Json::integer(static_cast<long long>(bytes));
 }
@@ -244,6 +321,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     report.model += fmt::format(", weights as {}", to_string(options.engine.weights));
   report_step(is_synthetic ? "making weights" : "loading weights");
   const int num_threads = resolve_threads(options.engine.num_threads);
+  const std::unique_ptr<DeviceMeter> meter = make_device_meter(options.engine.device);
   std::unique_ptr<Ops> ops =
       make_ops(options.engine.device, options.engine.precision, options.engine.int8_activations, options.engine.gpu);
   report.device =
@@ -255,8 +333,12 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     ops = std::move(profiled);
   }
   constexpr std::size_t kNoCache = 0;  // a picture that comes again is timed again
+  Ops& used_ops = *ops;
+  if (meter) meter->watch();
   Pipeline pipeline(load(std::move(ops), options), num_threads, kNoCache);
+  if (meter) meter->pause();
   report.weight_bytes = pipeline.model().weight_bytes;
+  if (pipeline.limits().activation_bytes > 0) report.pass_tokens = pipeline.limits().max_tokens;
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));
@@ -276,12 +358,25 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
       require_image_block(media);
       image = made_up_image(*options.image, media.image);
     }
+    const Bench bench{pipeline, used_ops, profile, meter.get(), options, image};
     for (const std::int64_t tokens : options.tokens) {
-      report_step(fmt::format("{} tokens", tokens));
-      report.rows.push_back(bench_length(pipeline, profile, options, tokens, image));
+      for (const int batch : options.batch) {
+        report_step(fmt::format("{} tokens x {}", tokens, batch));
+        report.rows.push_back(bench_length(bench, tokens, batch));
+      }
+    }
+    // Of a GPU, what its products reach alone; last, because their memory is not the model's.
+    if (meter) {
+      for (BenchRow& row : report.rows) row.product_tflops = product_tflops(bench, row.total_tokens);
     }
   }
   report.activation_bytes = pipeline.peak_activation_bytes();
+  report.held_activation_bytes = pipeline.held_activation_bytes();
+  report.held = pipeline.held_memory();
+  if (meter) {
+    report.peak_device_bytes = meter->peak_bytes();
+    report.peak_device_source = meter->source();
+  }
   report.peak_resident_bytes = peak_resident_bytes();
   return report;
 }
@@ -290,6 +385,8 @@ Json to_json(const BenchReport& report) {
   Json::Array rows;
   for (const BenchRow& row : report.rows) {
     rows.push_back(Json::Object{{"name", row.name},
+                                {"tokens", Json::integer(row.tokens)},
+                                {"batch", Json::integer(row.batch)},
                                 {"total_tokens", Json::integer(row.total_tokens)},
                                 {"decisions", Json::integer(row.decisions)},
                                 {"total_ms", to_json(row.total)},
@@ -299,18 +396,40 @@ Json to_json(const BenchReport& report) {
                                 {"head_ms", to_json(row.head)},
                                 {"tokens_per_s", Json::real(row.tokens_per_s)},
                                 {"decisions_per_s", Json::real(row.decisions_per_s)}});
+    Json::Object& object = rows.back().as_object();
+    if (row.tflops > 0) object.push_back({"tflops", Json::real(row.tflops)});
+    if (row.product_tflops > 0) object.push_back({"product_tflops", Json::real(row.product_tflops)});
+    if (row.agreement)
+      object.push_back({"against_batch_1", Json::Object{{"decisions", Json::integer(row.agreement->decisions)},
+                                                        {"differing", Json::integer(row.agreement->differing)},
+                                                        {"max_dp", real_or_null(row.agreement->max_difference)}}});
     if (row.ops.empty()) continue;
     Json::Array ops;
     for (const OpTime& op : row.ops)
-      ops.push_back(Json::Object{{"name", op.name}, {"calls", Json::integer(op.calls)}, {"ms", Json::real(op.ms)}});
-    rows.back().as_object().push_back({"ops", std::move(ops)});
+      ops.push_back(Json::Object{{"name", op.name},
+                                 {"calls", Json::integer(op.calls)},
+                                 {"ms", Json::real(op.ms)},
+                                 {"gbytes_per_s", real_or_null(op.cost.bytes / op.ms / 1e6)},
+                                 {"tflops", real_or_null(op.cost.flops / op.ms / 1e9)}});
+    object.push_back({"ops", std::move(ops)});
   }
-  return Json::Object{{"model", report.model},
+  Json::Object object{{"model", report.model},
                       {"device", report.device},
                       {"weight_bytes", bytes_json(report.weight_bytes)},
                       {"activation_bytes", bytes_json(report.activation_bytes)},
-                      {"peak_resident_bytes", bytes_json(report.peak_resident_bytes)},
-                      {"rows", std::move(rows)}};
+                      {"peak_resident_bytes", bytes_json(report.peak_resident_bytes)}};
+  if (report.pass_tokens > 0) {
+    object.push_back({"pass_tokens", Json::integer(report.pass_tokens)});
+    object.push_back({"allocated_bytes", Json::Object{{"weights", bytes_json(report.held.weights)},
+                                                      {"host_tables", bytes_json(report.held.host_tables)},
+                                                      {"activations", bytes_json(report.held_activation_bytes)},
+                                                      {"scratch", bytes_json(report.held.scratch)},
+                                                      {"other", bytes_json(report.held.other)}}});
+    object.push_back({"peak_device_bytes", bytes_json(report.peak_device_bytes)});
+    object.push_back({"peak_device_source", report.peak_device_source});
+  }
+  object.push_back({"rows", std::move(rows)});
+  return object;
 }
 
 }  // namespace treble

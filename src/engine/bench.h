@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/agreement.h"
 #include "engine/profiled_ops.h"
 #include "media/fitted_size.h"
 
@@ -23,7 +24,7 @@ struct BenchOptions {
   int questions = 8;
   int options = 4;
   std::optional<PictureSize> image;  ///< of a made-up picture before each made-up record, before it is resized
-  int batch = 1;                     ///< records in one pass
+  std::vector<int> batch = {1};      ///< records that are answered at once, one run for each number
   int repeats = 5;       ///< timed passes after one untimed; the fastest steps are no use, so medians are reported
   bool profile = false;  ///< measure each operation apart
   EngineOptions engine;
@@ -36,20 +37,32 @@ struct BenchFigure {
 
 struct BenchRow {
   std::string name;               ///< "298 tokens x 1", "298 tokens + 640x480 x 1", or "records"
-  std::int64_t total_tokens = 0;  ///< in one pass (of `records`: the mean), a picture's included
-  std::int64_t decisions = 0;     ///< questions answered in one pass (of `records`: the mean)
+  std::int64_t tokens = 0;        ///< of one record, without a picture's (of `records`: the mean)
+  int batch = 1;                  ///< records answered at once
+  std::int64_t total_tokens = 0;  ///< of all of them, a picture's included (of `records`: the mean)
+  std::int64_t decisions = 0;     ///< questions answered at once (of `records`: the mean)
   BenchFigure total, encode, vision, backbone, head;
   double tokens_per_s = 0;     ///< at the median
   double decisions_per_s = 0;  ///< at the median
-  std::vector<OpTime> ops;     ///< of one pass, means of the timed ones, the longest first; only with `profile`
+  /// 10^12 products and sums in a second at the median, as op_cost.h counts them; 0 of `records`.
+  double tflops = 0;
+  /// The same of the MLP's first product alone, with as many tokens; 0 where it is not measured: on CPUs.
+  double product_tflops = 0;
+  std::optional<Agreement> agreement;  ///< with each record alone; of batches above 1
+  std::vector<OpTime> ops;             ///< means of the timed runs, the longest first; only with `profile`
 };
 
 struct BenchReport {
-  std::string model;   ///< "0.8b synthetic" or the folder's name
-  std::string device;  ///< "cpu, 2 threads, AVX2, bf16"
+  std::string model;             ///< "0.8b synthetic" or the folder's name
+  std::string device;            ///< "cpu, 2 threads, AVX2, bf16"
+  std::int64_t pass_tokens = 0;  ///< the longest pass that memory was taken for; 0: taken as needed
   std::size_t weight_bytes = 0;
-  std::size_t activation_bytes = 0;     ///< most at once
-  std::size_t peak_resident_bytes = 0;  ///< of the process, as the kernel counts it
+  std::size_t activation_bytes = 0;       ///< most at once
+  std::size_t held_activation_bytes = 0;  ///< taken for them
+  HeldMemory held;                        ///< beside them, as allocated; zeros on CPUs
+  std::size_t peak_resident_bytes = 0;    ///< of the process in the host's memory, as the kernel counts it
+  std::size_t peak_device_bytes = 0;      ///< as the driver sees it; 0: no GPU, or it could not be read
+  std::string peak_device_source;         ///< what that figure is
   std::vector<BenchRow> rows;
 };
 

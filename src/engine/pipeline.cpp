@@ -113,6 +113,16 @@ std::size_t Pipeline::peak_activation_bytes() const {
   return workspace_.peak_bytes();
 }
 
+std::size_t Pipeline::held_activation_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return workspace_.held_bytes();
+}
+
+HeldMemory Pipeline::held_memory() const {
+  const std::lock_guard lock(mutex_);
+  return ops_->held_memory();
+}
+
 std::size_t Pipeline::num_computed_media() const {
   const std::lock_guard lock(mutex_);
   return vision_.num_computed();

@@ -47,6 +47,10 @@ class Pipeline {
   const Model& model() const { return model_; }
   const PassLimits& limits() const { return limits_; }
   std::size_t peak_activation_bytes() const;
+  /// Bytes that are held for activations, in use or not.
+  std::size_t held_activation_bytes() const;
+  /// What the backend holds beside them.
+  HeldMemory held_memory() const;
   /// Images and clips that the vision tower has computed so far: those that came again are not computed again.
   std::size_t num_computed_media() const;
 

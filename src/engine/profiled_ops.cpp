@@ -38,97 +38,100 @@ std::vector<OpTime> ProfiledOps::times() const {
   return sorted;
 }
 
-void ProfiledOps::add(std::string op, double ms) {
+void ProfiledOps::add(std::string op, const OpCost& cost, double ms) {
   auto found = std::ranges::find(times_, op, &OpTime::name);
   if (found == times_.end()) found = times_.insert(found, OpTime{.name = std::move(op)});
   ++found->calls;
   found->ms += ms;
+  found->cost.bytes += cost.bytes;
+  found->cost.flops += cost.flops;
 }
 
 void ProfiledOps::do_linear(const Linear& args) {
   std::vector<const LinearWeight*> weights;
   for (const Linear::Output& output : args.outputs) weights.push_back(output.weight);
-  measure(weights.empty() ? "linear" : "linear " + describe(weights), [&] { ops_->linear(args); });
+  measure(weights.empty() ? "linear" : "linear " + describe(weights), cost_of(args), [&] { ops_->linear(args); });
 }
 
 void ProfiledOps::do_linear_swiglu(const LinearSwiglu& args) {
-  measure("linear_swiglu " + describe(std::array{args.gate, args.up}), [&] { ops_->linear_swiglu(args); });
+  measure("linear_swiglu " + describe(std::array{args.gate, args.up}), cost_of(args),
+          [&] { ops_->linear_swiglu(args); });
 }
 
 void ProfiledOps::do_embedding(const Embedding& args) {
-  measure("embedding", [&] { ops_->embedding(args); });
+  measure("embedding", cost_of(args), [&] { ops_->embedding(args); });
 }
 
 void ProfiledOps::do_rms_norm(const RmsNorm& args) {
-  measure("rms_norm", [&] { ops_->rms_norm(args); });
+  measure("rms_norm", cost_of(args), [&] { ops_->rms_norm(args); });
 }
 
 void ProfiledOps::do_rotary_tables(const RotaryTables& args) {
-  measure("rotary_tables", [&] { ops_->rotary_tables(args); });
+  measure("rotary_tables", cost_of(args), [&] { ops_->rotary_tables(args); });
 }
 
 void ProfiledOps::do_attention_inputs(const AttentionInputs& args) {
-  measure("attention_inputs", [&] { ops_->attention_inputs(args); });
+  measure("attention_inputs", cost_of(args), [&] { ops_->attention_inputs(args); });
 }
 
 void ProfiledOps::do_attention(const Attention& args) {
-  measure("attention", [&] { ops_->attention(args); });
+  measure("attention", cost_of(args), [&] { ops_->attention(args); });
 }
 
 void ProfiledOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
-  measure("delta_rule_inputs", [&] { ops_->delta_rule_inputs(args); });
+  measure("delta_rule_inputs", cost_of(args), [&] { ops_->delta_rule_inputs(args); });
 }
 
 void ProfiledOps::do_gated_delta_rule(const GatedDeltaRule& args) {
-  measure("gated_delta_rule", [&] { ops_->gated_delta_rule(args); });
+  measure("gated_delta_rule", cost_of(args), [&] { ops_->gated_delta_rule(args); });
 }
 
 void ProfiledOps::do_gated_rms_norm(const GatedRmsNorm& args) {
-  measure("gated_rms_norm", [&] { ops_->gated_rms_norm(args); });
+  measure("gated_rms_norm", cost_of(args), [&] { ops_->gated_rms_norm(args); });
 }
 
 void ProfiledOps::do_layer_norm(const LayerNorm& args) {
-  measure("layer_norm", [&] { ops_->layer_norm(args); });
+  measure("layer_norm", cost_of(args), [&] { ops_->layer_norm(args); });
 }
 
 void ProfiledOps::do_span_mean(const SpanMean& args) {
-  measure("span_mean", [&] { ops_->span_mean(args); });
+  measure("span_mean", cost_of(args), [&] { ops_->span_mean(args); });
 }
 
 void ProfiledOps::do_gelu(const Gelu& args) {
-  measure("gelu", [&] { ops_->gelu(args); });
+  measure("gelu", cost_of(args), [&] { ops_->gelu(args); });
 }
 
 void ProfiledOps::do_add_rows(const AddRows& args) {
-  measure("add_rows", [&] { ops_->add_rows(args); });
+  measure("add_rows", cost_of(args), [&] { ops_->add_rows(args); });
 }
 
 void ProfiledOps::do_scatter_rows(const ScatterRows& args) {
-  measure("scatter_rows", [&] { ops_->scatter_rows(args); });
+  measure("scatter_rows", cost_of(args), [&] { ops_->scatter_rows(args); });
 }
 
 void ProfiledOps::do_normalize_patches(const NormalizePatches& args) {
-  measure("normalize_patches", [&] { ops_->normalize_patches(args); });
+  measure("normalize_patches", cost_of(args), [&] { ops_->normalize_patches(args); });
 }
 
 void ProfiledOps::do_add_interpolated_rows(const AddInterpolatedRows& args) {
-  measure("add_interpolated_rows", [&] { ops_->add_interpolated_rows(args); });
+  measure("add_interpolated_rows", cost_of(args), [&] { ops_->add_interpolated_rows(args); });
 }
 
 void ProfiledOps::do_axial_rotary_tables(const AxialRotaryTables& args) {
-  measure("axial_rotary_tables", [&] { ops_->axial_rotary_tables(args); });
+  measure("axial_rotary_tables", cost_of(args), [&] { ops_->axial_rotary_tables(args); });
 }
 
 void ProfiledOps::do_rotate_heads(const RotateHeads& args) {
-  measure("rotate_heads", [&] { ops_->rotate_heads(args); });
+  measure("rotate_heads", cost_of(args), [&] { ops_->rotate_heads(args); });
 }
 
 void ProfiledOps::do_option_features(const OptionFeatures& args) {
-  measure("option_features", [&] { ops_->option_features(args); });
+  measure("option_features", cost_of(args), [&] { ops_->option_features(args); });
 }
 
 void ProfiledOps::do_option_logits(const OptionLogits& args) {
-  measure("option_logits", [&] { ops_->option_logits(args); });
+  measure("option_logits", cost_of(args), [&] { ops_->option_logits(args); });
 }
 
 }  // namespace treble

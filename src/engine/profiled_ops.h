@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/op_cost.h"
 #include "ops/planner.h"
 
 namespace treble {
@@ -15,6 +16,7 @@ struct OpTime {
   std::string name;  ///< "rms_norm"; Linears with their sizes and formats: "linear 1024 -> 8192 int8"
   int calls = 0;
   double ms = 0;
+  OpCost cost;  ///< of all calls
 };
 
 /// Passes everything on to other operations and measures how long each takes. It waits for each: on a device, what
@@ -37,6 +39,7 @@ class ProfiledOps final : public Ops {
   void download(const TensorView& source, void* host) override { ops_->download(source, host); }
   void synchronize() override { ops_->synchronize(); }
   std::unique_ptr<Planner> make_planner() const override { return ops_->make_planner(); }
+  HeldMemory held_memory() const override { return ops_->held_memory(); }
   void reserve(const MemoryNeeds& needs) override { ops_->reserve(needs); }
   LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
                            std::initializer_list<const LinearWeight*> consumers) override {
@@ -45,13 +48,14 @@ class ProfiledOps final : public Ops {
 
  private:
   template <typename Call>
-  void measure(std::string op, const Call& call) {
+  void measure(std::string op, const OpCost& cost, const Call& call) {
     const auto start = std::chrono::steady_clock::now();
     call();
     ops_->synchronize();
-    add(std::move(op), std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    add(std::move(op), cost,
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
-  void add(std::string op, double ms);
+  void add(std::string op, const OpCost& cost, double ms);
 
   void do_embedding(const Embedding& args) override;
   void do_rms_norm(const RmsNorm& args) override;

@@ -252,6 +252,14 @@ struct HostWeight {
   HostWeight(const TensorView& host, const std::optional<FileRange>& range) : view(host), file(range) {}
 };
 
+/// What a backend holds beside the activations between operations, bytes.
+struct HeldMemory {
+  std::size_t weights = 0;      ///< in the device's memory
+  std::size_t host_tables = 0;  ///< vocabulary tables in pinned host memory
+  std::size_t scratch = 0;      ///< inside operations
+  std::size_t other = 0;        ///< the libraries' and the indices'
+};
+
 class Planner;
 struct MemoryNeeds;
 
@@ -283,6 +291,8 @@ class Ops {
   /// Takes the scratch memory of a plan, after checking that weights and activations will fit beside it.
   /// @throws Error kDevice: they do not; it says what is needed, what is free and what to change
   virtual void reserve(const MemoryNeeds& needs);
+  /// Zeros for a backend that reads weights where they are and has only the host's memory.
+  virtual HeldMemory held_memory() const { return {}; }
   /// Returns when all calls before it are done: for measurements.
   virtual void synchronize() {}
 

@@ -28,8 +28,9 @@ class Bench(ProgramTest):
         self.assertRegex(result.stdout,
                          r"(?m)^memory +\S+ [MG]iB weights, \S+ [MG]iB activations, \S+ [MG]iB peak resident$")
         self.assertRegex(result.stdout,
-                         r"(?m)^run +median ms +p10 +p90 +encode +vision +backbone +head +tokens/s +decisions/s$")
-        self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){9}$")
+                         r"(?m)^run +median ms +p10 +p90 +encode +vision +backbone +head +tokens/s +decisions/s"
+                         r" +TFLOP/s$")
+        self.assertRegex(result.stdout, r"(?m)^16 tokens x 1( +[0-9.]+){10}$")
         self.assertEqual(result.stderr, "")
 
     def test_weights_quantised_on_the_way(self):
@@ -42,9 +43,28 @@ class Bench(ProgramTest):
             formats = {"as-stored": "896 bf16", "int8-convrot": "896 int8", "int8": "896 int8", "nf4": "896 nf4"}
             self.assertIn("linear_swiglu 256 -> " + formats[weights].replace("896", "1792"), [op["name"] for op in ops])
             self.assertLessEqual(sum(op["ms"] for op in ops), 1.01 * report["rows"][0]["total_ms"]["median"])
+            for op in ops:
+                self.assertGreater(op["gbytes_per_s"], 0)
+                self.assertEqual(op["tflops"] > 0, op["name"].split()[0] in ("linear", "linear_swiglu", "attention",
+                                                                             "gated_delta_rule"))
         self.assertLess(sizes["nf4"], sizes["int8"])
         self.assertEqual(sizes["int8"], sizes["int8-convrot"])
         self.assertLess(sizes["int8"], sizes["as-stored"])
+
+    def test_batches_one_after_the_other_are_compared_with_each_record_alone(self):
+        arguments = ["bench", "--synthetic", "4x256", "--tokens", "20,30", "--batch", "1,3", "--questions", "2",
+                     "--repeats", "1"]
+        rows = json.loads(self.run_treble(*arguments, "--json").stdout)["rows"]
+        self.assertEqual([(row["tokens"], row["batch"], row["total_tokens"]) for row in rows],
+                         [(20, 1, 20), (20, 3, 60), (30, 1, 30), (30, 3, 90)])
+        for row in rows:
+            self.assertGreater(row["tflops"], 0)
+            self.assertEqual("against_batch_1" in row, row["batch"] > 1)
+        agreement = rows[1]["against_batch_1"]
+        self.assertEqual(agreement["decisions"], 6)
+        self.assertEqual(agreement["differing"], 0)
+        self.assertLess(agreement["max_dp"], 1e-4)
+        self.assertIn("20 tokens x 3: 0 of 6 decisions are others than alone", self.run_treble(*arguments).stdout)
 
     def test_real_requests_one_at_a_time(self):
         records = self.file("r.jsonl", "\n".join(dump(r) for r in (SMALL, REQUESTS["card_example"])) + "\n")
@@ -86,6 +106,8 @@ class Bench(ProgramTest):
         check("--synthetic", "4x256", "--tokens", "12,many", words=["--tokens"])
         check("--synthetic", "4x256", "--tokens", "1", words=["1"])
         check("--synthetic", "4x256", "--repeats", "0", words=["repeats"])
+        check("--synthetic", "4x256", "--batch", "2,0", words=["batch", "0"])
+        check("--synthetic", "4x256", "--pass-tokens", "7", words=["--pass-tokens"])
         check("--model", INT8_RELEASE, "--weights", "nf4", words=["nf4", "quantised already"])
         check("--synthetic", "4x256", "--profile", "--records", "r.jsonl", words=["--records"])
         check("--synthetic", "4x256", "--weights", "fp4", words=["--weights", "fp4"])

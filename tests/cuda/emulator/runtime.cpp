@@ -86,6 +86,9 @@ cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char*, int, int) {
+  return cudaErrorInvalidDevice;  // nothing that NVML knows
+}
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
