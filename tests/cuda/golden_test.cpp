@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include "cuda/make_cuda_ops.h"
+#include "engine/load.h"
 #include "golden/compare.h"
 
 namespace treble::testing {
@@ -105,6 +107,38 @@ TEST_CASE("engine: a record gives the same logits a hundred times, and in a pack
   const double packed = largest_difference(pipeline.run(records)[2], first[0]);
   CHECK(packed < 0.05);
   MESSAGE("a packed batch moves a logit by ", packed);
+}
+
+TEST_CASE("engine: no pass takes memory, a call goes through in several passes, and a longer record is refused") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  std::vector<EncodedRecord> records;
+  for (const char* name : {"plain_string", "three_types", "card_example", "option_order"})
+    records.push_back(encode(fixture.find(name), tokenizer));
+  std::size_t longest = 0;
+  for (const EncodedRecord& record : records) longest = std::max(longest, record.input_ids.size());
+  EngineOptions options{.device = "cuda", .precision = Precision::kBf16};
+  options.gpu.pass_tokens = static_cast<std::int64_t>(longest);
+  const auto load = [&] { return load_release(make_ops("cuda", options.precision), fixture.release(), options); };
+
+  Pipeline pipeline(load(), 0), whole = open(fixture, Precision::kBf16, 0, Int8Activations::kPrecise, "cuda");
+  const std::size_t activations = pipeline.held_activation_bytes(), scratch = pipeline.held_memory().scratch;
+  CHECK(activations > 0);
+  Logits logits;
+  std::thread([&] { logits = pipeline.run(records); }).join();  // not the thread that loaded the model
+  CHECK(pipeline.held_activation_bytes() == activations);
+  CHECK(pipeline.peak_activation_bytes() <= activations);
+  CHECK(pipeline.held_memory().scratch == scratch);
+  REQUIRE(logits.size() == records.size());
+  for (std::size_t i = 0; i < records.size(); ++i)
+    CHECK(largest_difference(logits[i], whole.run(std::span(&records[i], 1))[0]) < 0.05);
+
+  options.gpu.pass_tokens = 64;
+  Pipeline small(load(), 0);
+  CHECK_THROWS_WITH_AS(small.run(records), doctest::Contains("--pass-tokens"), Error);
+  options.gpu.pass_tokens = 63;
+  CHECK_THROWS_WITH_AS(load(), doctest::Contains("--pass-tokens"), Error);
 }
 
 }  // namespace
