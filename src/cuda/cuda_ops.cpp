@@ -122,7 +122,7 @@ void CudaOps::download(const TensorView& source, void* host) {
 }
 
 std::unique_ptr<Planner> CudaOps::make_planner() const {
-  return std::make_unique<CudaPlanner>(options_);
+  return std::make_unique<CudaPlanner>(options_, compute_capability_);
 }
 
 void CudaOps::reserve(const MemoryNeeds& needs) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/choose_linear.h"
 #include "cuda/memory_sizes.h"
 #include "cuda/scratch.h"
 
@@ -39,6 +40,9 @@ void CudaPlanner::do_linear(const Linear& args) {
 }
 
 void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
+  // Loaded weights, and activations of whole rows, are aligned, and up is loaded after gate.
+  const SwigluShape shape{activation_dtype(), args.gate->out_features(), args.gate->in_features(), true, true};
+  if (choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) return;
   const Workspace::Scope scope(scratch_);
   const TensorView both =
       take_swiglu_scratch(scratch_, activation_dtype(), args.input.plain.size(0), args.gate->out_features());

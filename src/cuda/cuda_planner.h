@@ -12,7 +12,9 @@ namespace treble::cuda {
 /// counts the most.
 class CudaPlanner final : public Planner {
  public:
-  explicit CudaPlanner(const CudaOptions& options) : options_(options) {}
+  /// @param compute_capability  of the GPU, 10 times the major number plus the minor one
+  explicit CudaPlanner(const CudaOptions& options, int compute_capability = 80)
+      : options_(options), compute_capability_(compute_capability) {}
 
   MemoryNeeds needs() const override;
 
@@ -48,6 +50,7 @@ class CudaPlanner final : public Planner {
   void do_option_logits(const OptionLogits&) override {}
 
   CudaOptions options_;
+  int compute_capability_;
   CountingMemory memory_;
   Workspace scratch_{memory_};
   std::size_t weight_bytes_ = 0, table_bytes_ = 0, host_table_bytes_ = 0;

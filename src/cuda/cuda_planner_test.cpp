@@ -57,6 +57,18 @@ TEST_CASE("cuda planner: SwiGLU holds gate and up at once, and calls that follow
   }
 }
 
+TEST_CASE("cuda planner: SwiGLU needs no scratch where it is one kernel") {
+  for (const KernelSet kernels : {KernelSet::kBest, KernelSet::kSm80}) {
+    CudaPlanner planner({.kernels = kernels}, 90);
+    const LinearWeight gate = weight(planner, 256, 128), up = weight(planner, 256, 128);
+    planner.linear_swiglu({.input = view(planner, DType::kBF16, {64, 128}),
+                           .gate = &gate,
+                           .up = &up,
+                           .out = view(planner, DType::kBF16, {64, 256})});
+    CHECK((planner.needs().scratch == 0) == (kernels == KernelSet::kBest));
+  }
+}
+
 TEST_CASE("cuda planner: a chunk of the delta rule never holds two sequences") {
   CudaPlanner planner({});
   std::array<std::int32_t, 4> borders = {0, 65, 66, 67};  // two chunks, one, one
