@@ -58,7 +58,7 @@ def make_config(arguments):
     if arguments.vocab:
         text["vocab_size"] = arguments.vocab
     if text["vocab_size"] < smallest:
-        sys.exit(f"make_release: --vocab {text['vocab_size']} is less than the {smallest} rows of {arguments.tokenizer}")
+        sys.exit(f"make_release: --vocab {text['vocab_size']} is less than the {smallest} ids of {arguments.tokenizer}")
     text["layer_types"] = ["linear_attention" if (i + 1) % 4 else "full_attention"
                            for i in range(text["num_hidden_layers"])]
     config["text_config"] = text
