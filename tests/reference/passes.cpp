@@ -1,8 +1,9 @@
 // What the engine computes for the records of .jsonl files, for the scripts in python/reference:
 //   treble_passes [OPTIONS] RELEASE OUT.safetensors RECORDS.jsonl...
 // OUT holds of record N, counted from 0: "N.input_ids" [T] i32; "N.logits" [options of all questions] f32, in the
-// encoder's order; "N.repeat_error" [1] f32, the largest difference of a logit between the repeats; and with --hidden
-// "N.embed", "N.layer00.out", ..., "N.hidden", [T, hidden_size] f32 each, what a HiddenObserver sees.
+// encoder's order; "N.cu_options" [questions + 1] i32, where each question's begin; "N.repeat_error" [1] f32, the
+// largest difference of a logit between the repeats; and with --hidden "N.embed", "N.layer00.out", ..., "N.hidden", [T,
+// hidden_size] f32 each, what a HiddenObserver sees.
 
 #include <fmt/format.h>
 #include <treble/engine.h>
@@ -90,6 +91,8 @@ std::vector<PlannedTensor> plan(const Arguments& args, std::span<const EncodedRe
     for (const EncodedQuestion& question : records[r].questions) num_options += std::ssize(question.option_spans);
     tensors.push_back({.name = fmt::format("{}.input_ids", r), .dtype = DType::kI32, .shape = {T}});
     tensors.push_back({.name = fmt::format("{}.logits", r), .dtype = DType::kF32, .shape = {num_options}});
+    const auto num_questions = std::ssize(records[r].questions);
+    tensors.push_back({.name = fmt::format("{}.cu_options", r), .dtype = DType::kI32, .shape = {num_questions + 1}});
     tensors.push_back({.name = fmt::format("{}.repeat_error", r), .dtype = DType::kF32, .shape = {1}});
     if (!args.has_hidden) continue;
     for (const std::string& stage : stages_of(config))
@@ -125,6 +128,10 @@ void run_pass(const Arguments& args, Pipeline& pipeline, std::span<const Encoded
     const std::string prefix = fmt::format("{}.", first + i);
     writer.write(prefix + "input_ids", 0, std::as_bytes(std::span(pass[i].input_ids)));
     writer.write(prefix + "logits", 0, std::as_bytes(std::span<const float>(flatten(logits[i]))));
+    std::vector<std::int32_t> cu_options{0};
+    for (const std::vector<float>& of_question : logits[i])
+      cu_options.push_back(cu_options.back() + static_cast<std::int32_t>(of_question.size()));
+    writer.write(prefix + "cu_options", 0, std::as_bytes(std::span(cu_options)));
     writer.write(prefix + "repeat_error", 0, std::as_bytes(std::span<const float>(repeat_errors).subspan(i, 1)));
   }
 }

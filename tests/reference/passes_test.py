@@ -1,6 +1,7 @@
 """treble_passes against the goldens: python3 passes_test.py PROGRAM DATA_FOLDER"""
 
 import array
+import itertools
 import json
 import math
 import struct
@@ -48,6 +49,8 @@ class Passes(unittest.TestCase):
             self.assertEqual(shape, [len(logits)])
             for one, other in zip(values, logits):
                 self.assertAlmostEqual(one, other, delta=5e-5)
+            sizes = [len(question) for question in expected[name]["logits"].values()]
+            self.assertEqual(list(tensors[f"{record}.cu_options"][1]), [0, *itertools.accumulate(sizes)])
             self.assertEqual(list(tensors[f"{record}.repeat_error"][1]), [0])
             self.assertNotIn(f"{record}.embed", tensors)
 
