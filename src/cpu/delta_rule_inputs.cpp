@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace treble::cpu::HWY_NAMESPACE {
 
-/// Convolution and SiLU of one head's channels at one token.
+/// Convolution and SiLU of one head's channels at one token, not rounded.
 /// @param inputs   [num_taps] the channels of the tokens that the taps meet, oldest first
 /// @param weights  [num_taps, num_channels], a tap's weights `weight_stride` apart
 template <typename T>
@@ -30,7 +30,7 @@ HWY_INLINE void convolve(std::int64_t num_taps, const T* const* inputs, std::int
       const VecF32 weight = load(weights + tap * weight_stride + c, num_channels - c);
       sum = hn::MulAdd(weight, load(inputs[tap] + first_channel + c, num_channels - c), sum);
     }
-    store(round_to<T>(silu(round_to<T>(sum))), out + c);
+    store(silu(sum), out + c);
   }
 }
 

@@ -53,18 +53,6 @@ __device__ __forceinline__ void store_four(const float (&values)[kFeatures], T* 
   }
 }
 
-/// What they become when they are stored as T and loaded again.
-template <typename T>
-__device__ __forceinline__ void round_four(float (&values)[kFeatures]) {
-  if constexpr (sizeof(T) == 2) {
-#pragma unroll
-    for (int j = 0; j < kFeatures; j += 2) {
-      const std::uint32_t packed = pack_bf16(values[j], values[j + 1]);
-      values[j] = low_bf16(packed), values[j + 1] = high_bf16(packed);
-    }
-  }
-}
-
 template <typename T>
 struct ConvolvedHeads {
   Rows<const T> mixed;
@@ -170,11 +158,9 @@ __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> ar
       for (int tap = 0; tap < kTaps; ++tap)
         values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[i + tap][j];
     }
-    round_four<T>(values);
 #pragma unroll
     for (int j = 0; j < kFeatures; ++j) values[j] = silu_as<T>(values[j]);
     if (own.is_normalised) {
-      round_four<T>(values);
       float squares = 0;
 #pragma unroll
       for (int j = 0; j < kFeatures; ++j) squares += values[j] * values[j];
@@ -202,7 +188,7 @@ __global__ void __launch_bounds__(kThreads) convolve_any_kernel(ConvolvedHeads<T
       sum += widen(args.weight[channel * args.num_taps + tap]) *
              input_of(args, sequence, token - args.num_taps + 1 + tap, channel);
     }
-    return round_to<T>(silu_as<T>(round_to<T>(sum)));
+    return silu_as<T>(sum);
   };
   float factor = 1;
   if (own.is_normalised) {
