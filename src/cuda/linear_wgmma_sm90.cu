@@ -32,12 +32,12 @@
 // Limit: 989 TFLOP/s of the tensor cores, 690 at the power limit of an H200.
 
 namespace treble::cuda {
-namespace {
+// Not nameless: where a device has no wgmma, nothing refers to what is here.
+namespace wgmma_sm90 {
 
 constexpr int kWarpgroup = 128;        // threads
 constexpr int kRowBytes = 128;         // of a row of an operand in a stage: a row of the swizzle's pattern
 constexpr int kTileK = kRowBytes / 2;  // features in a stage
-constexpr int kStepK = 16;             // features that one wgmma takes
 constexpr int kBlockRows = 64;         // weight rows that one wgmma takes
 constexpr int kSlabRows = 16;          // weight rows of one warp of it
 constexpr int kClusterSize = 2;
@@ -124,7 +124,11 @@ struct Schedule {
   }
 };
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // wgmma is not part of newer devices, nor of PTX for them
+constexpr bool kHasWgmma = true;
+#else
+constexpr bool kHasWgmma = false;
+#endif
 
 /// Where stages, their barriers and the outputs lie in shared memory.
 template <typename C>
@@ -233,7 +237,8 @@ __device__ __forceinline__ void store_sums(const float (&sums)[C::kBlocks][C::kT
 template <typename C>
 __device__ __forceinline__ void consume(const CUtensorMap& out_map, const Schedule& schedule,
                                         const SharedMemory<C>& shared, int rank, int consumer) {
-  constexpr int kUnit = 16;  // bytes in which descriptors count
+  constexpr int kUnit = 16;   // bytes in which descriptors count
+  constexpr int kStepK = 16;  // features that one wgmma takes
   const auto release = [&](int stage) {
     // Every warp in every block, because a product of the other block's copy may come next.
     if (lane_id() < kClusterSize) shared.emptied(stage).arrive_in_block(static_cast<std::uint32_t>(lane_id()));
@@ -282,40 +287,44 @@ __device__ __forceinline__ void consume(const CUtensorMap& out_map, const Schedu
   if (threadIdx.x % kWarpgroup == 0) wait_until_stores_have_read();
 }
 
-#endif  // __CUDA_ARCH_FEAT_SM90_ALL
-
 /// Grid: as many blocks as multiprocessors, in clusters of two.
 template <typename C>
 __global__ void __launch_bounds__(C::kThreads, 1)
     linear_wgmma_kernel(const __grid_constant__ CUtensorMap weight_map, const __grid_constant__ CUtensorMap input_map,
                         const __grid_constant__ CUtensorMap out_map, const Schedule schedule) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // wgmma is not part of newer devices, nor of PTX for them
-  const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic_shared()));
-  const SharedMemory<C> shared{(start + kPattern - 1) / kPattern * kPattern};
-  const int rank = static_cast<int>(block_rank_in_cluster());
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < C::kStages; ++stage) {
-      shared.filled(stage).init(1);
-      shared.emptied(stage).init(kClusterSize * C::kConsumers * kWarpgroup / kWarpSize);
+  if constexpr (kHasWgmma) {
+    const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic_shared()));
+    const SharedMemory<C> shared{(start + kPattern - 1) / kPattern * kPattern};
+    const int rank = static_cast<int>(block_rank_in_cluster());
+    if (threadIdx.x == 0) {
+      for (int stage = 0; stage < C::kStages; ++stage) {
+        shared.filled(stage).init(1);
+        shared.emptied(stage).init(kClusterSize * C::kConsumers * kWarpgroup / kWarpSize);
+      }
+      publish_barriers();
+      prefetch_map(weight_map);
+      prefetch_map(input_map);
+      prefetch_map(out_map);
     }
-    publish_barriers();
-    prefetch_map(weight_map);
-    prefetch_map(input_map);
-    prefetch_map(out_map);
+    sync_cluster();
+    const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroup;
+    if (warpgroup == C::kConsumers) {
+      shrink_registers<C::kProducerRegisters>();
+      if (threadIdx.x % kWarpgroup == 0) produce<C>(weight_map, input_map, schedule, shared, rank);
+    } else {
+      grow_registers<C::kConsumerRegisters>();
+      consume<C>(out_map, schedule, shared, rank, warpgroup);
+    }
+    __syncwarp();
+    sync_cluster();  // the other block may still arrive at barriers here
   }
-  sync_cluster();
-  const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroup;
-  if (warpgroup == C::kConsumers) {
-    shrink_registers<C::kProducerRegisters>();
-    if (threadIdx.x % kWarpgroup == 0) produce<C>(weight_map, input_map, schedule, shared, rank);
-  } else {
-    grow_registers<C::kConsumerRegisters>();
-    consume<C>(out_map, schedule, shared, rank, warpgroup);
-  }
-  __syncwarp();
-  sync_cluster();  // the other block may still arrive at barriers here
-#endif
 }
+
+}  // namespace wgmma_sm90
+
+namespace {
+
+using namespace wgmma_sm90;
 
 /// What both kinds of product have in common.
 struct Operands {
