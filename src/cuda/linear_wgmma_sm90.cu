@@ -9,9 +9,6 @@
 #include "cuda/tma_sm90.cuh"
 #include "cuda/wgmma_sm90.cuh"
 
-// For other architectures the kernel is empty, and what it would call is not used.
-#pragma nv_diag_suppress 177
-
 // Products of bf16 matrices on Hopper's wgmma, with an epilogue on the sums.
 //
 // A block takes tiles of weight rows x tokens, one after the other, as many blocks as multiprocessors. A tile's weight
