@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
@@ -18,40 +19,33 @@ constexpr int kStrip = 8;     // tokens
 constexpr int kFeatures = 4;  // neighbours in a lane
 constexpr float kSquaresEps = 1e-6f;
 
-/// Four neighbouring elements, zeros past the end.
+/// Four neighbouring elements as they lie in memory: one access.
 template <typename T>
-__device__ __forceinline__ void load_four(const T* row, int i, int count, bool is_aligned, float (&values)[kFeatures]) {
-  if (is_aligned && i + kFeatures <= count) {
-    if constexpr (sizeof(T) == 2) {
-      const uint2 packed = *reinterpret_cast<const uint2*>(row + i);
-      values[0] = low_bf16(packed.x), values[1] = high_bf16(packed.x);
-      values[2] = low_bf16(packed.y), values[3] = high_bf16(packed.y);
-    } else {
-      const float4 four = *reinterpret_cast<const float4*>(row + i);
-      values[0] = four.x, values[1] = four.y, values[2] = four.z, values[3] = four.w;
-    }
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < kFeatures; ++j) values[j] = i + j < count ? widen(row[i + j]) : 0.0f;
-}
+struct Four {
+  using Words = std::conditional_t<sizeof(T) == 2, uint2, uint4>;
+  Words words{};
 
-template <typename T>
-__device__ __forceinline__ void store_four(const float (&values)[kFeatures], T* row, int i, int count,
-                                           bool is_aligned) {
-  if (is_aligned && i + kFeatures <= count) {
+  __device__ __forceinline__ void load(const T* from) { words = *reinterpret_cast<const Words*>(from); }
+  __device__ __forceinline__ void store(T* to) const { *reinterpret_cast<Words*>(to) = words; }
+
+  __device__ __forceinline__ void unpack(float (&values)[kFeatures]) const {
     if constexpr (sizeof(T) == 2) {
-      *reinterpret_cast<uint2*>(row + i) = make_uint2(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]));
+      values[0] = low_bf16(words.x), values[1] = high_bf16(words.x);
+      values[2] = low_bf16(words.y), values[3] = high_bf16(words.y);
     } else {
-      *reinterpret_cast<float4*>(row + i) = make_float4(values[0], values[1], values[2], values[3]);
+      values[0] = float_of(words.x), values[1] = float_of(words.y);
+      values[2] = float_of(words.z), values[3] = float_of(words.w);
     }
-    return;
   }
-#pragma unroll
-  for (int j = 0; j < kFeatures; ++j) {
-    if (i + j < count) row[i + j] = narrow<T>(values[j]);
+  /// Rounded to T.
+  __device__ __forceinline__ void pack(const float (&values)[kFeatures]) {
+    if constexpr (sizeof(T) == 2) {
+      words = {pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3])};
+    } else {
+      words = {bits_of(values[0]), bits_of(values[1]), bits_of(values[2]), bits_of(values[3])};
+    }
   }
-}
+};
 
 template <typename T>
 struct ConvolvedHeads {
@@ -64,7 +58,6 @@ struct ConvolvedHeads {
   std::int32_t num_tokens;
   std::int64_t conv_dim;
   int num_k_heads, num_v_heads, key_head_dim, value_head_dim;
-  bool is_aligned;
   Heads<T> query, key, value;
 };
 
@@ -99,47 +92,48 @@ __device__ __forceinline__ float input_of(const ConvolvedHeads<T>& args, int seq
   return widen(args.state[sequence * args.state_stride + channel * state_size + state_size - before]);
 }
 
-/// Inputs before a strip's first token, for its taps: rows of the batch, the state, or zeros.
+/// Inputs of a token that may lie before its sequence: in the batch, in the state, or zeros.
 template <typename T>
 __device__ __forceinline__ void load_before(const ConvolvedHeads<T>& args, int sequence, std::int32_t source,
-                                            std::int64_t first_channel, int feature, int head_dim,
-                                            float (&values)[kFeatures]) {
-  if (source >= args.cu_seqlens[sequence]) {
-    load_four(args.mixed.row(source) + first_channel, feature, head_dim, args.is_aligned, values);
-    return;
-  }
+                                            std::int64_t channel, Four<T>& four) {
+  if (source >= args.cu_seqlens[sequence]) return four.load(args.mixed.row(source) + channel);
+  float values[kFeatures];
 #pragma unroll
-  for (int j = 0; j < kFeatures; ++j)
-    values[j] = feature + j < head_dim ? input_of(args, sequence, source, first_channel + feature + j) : 0.0f;
+  for (int j = 0; j < kFeatures; ++j) values[j] = input_of(args, sequence, source, channel + j);
+  four.pack(values);
 }
 
-/// The usual sizes: four taps, heads of at most 128 features. All inputs of a strip are on their way at once.
+/// The usual sizes: four taps, heads of at most 128 features, everything aligned. All inputs of a strip are on their
+/// way at once. Blocks next to each other take the heads of the same tokens, whose rows are whole pages of memory.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> args) {
   constexpr int kTaps = 4, kBefore = kTaps - 1;
-  const int index = static_cast<int>(blockIdx.y) * kWarps + warp_id();
+  const int index = static_cast<int>(blockIdx.x) * kWarps + warp_id();
   if (index >= 2 * args.num_k_heads + args.num_v_heads) return;
   const OwnHead<T> own(args, index);
-  const auto begin = static_cast<std::int32_t>(blockIdx.x) * kStrip;
+  const auto begin = static_cast<std::int32_t>(blockIdx.y) * kStrip;
   const std::int32_t end = min(begin + kStrip, args.num_tokens);
   const int feature = lane_id() * kFeatures;
+  const bool is_there = feature < own.head_dim;  // the other lanes compute with zeros
+  const std::int64_t channel = own.first_channel + (is_there ? feature : 0);
 
-  float inputs[kBefore + kStrip][kFeatures];
+  wait_for_earlier_kernels();
+  Four<T> inputs[kBefore + kStrip];
+  const T* column = args.mixed.row(begin) + channel;
 #pragma unroll
-  for (int i = 0; i < kStrip; ++i)
-    load_four(args.mixed.row(min(begin + i, end - 1)) + own.first_channel, feature, own.head_dim, args.is_aligned,
-              inputs[kBefore + i]);
-  // Of a channel its taps, channel after channel.
-  float weights[kTaps * kFeatures / kGroup][kGroup];
+  for (int i = 0; i < kStrip; ++i) {
+    if (is_there && begin + i < end) inputs[kBefore + i].load(column + i * args.mixed.stride);
+  }
+  float weights[kFeatures * kTaps / kGroup][kGroup];  // of a feature its taps, feature after feature
 #pragma unroll
-  for (int i = 0; i < kTaps * kFeatures / kGroup; ++i)
-    load_group(args.weight, (own.first_channel + feature) * kTaps + i * kGroup, args.conv_dim * kTaps, args.is_aligned,
-               weights[i]);
+  for (int i = 0; i < kFeatures * kTaps / kGroup; ++i)
+    load_group(args.weight, channel * kTaps + i * kGroup, args.conv_dim * kTaps, true, weights[i]);
   int sequence = sequence_of(args.cu_seqlens, args.num_seqs, begin);
   std::int32_t sequence_end = args.cu_seqlens[sequence + 1];
+  if (is_there) {
 #pragma unroll
-  for (int i = 0; i < kBefore; ++i)
-    load_before(args, sequence, begin - kBefore + i, own.first_channel, feature, own.head_dim, inputs[i]);
+    for (int i = 0; i < kBefore; ++i) load_before(args, sequence, begin - kBefore + i, channel, inputs[i]);
+  }
 
 #pragma unroll
   for (int i = 0; i < kStrip; ++i) {
@@ -147,16 +141,20 @@ __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> ar
     if (token >= end) break;
     if (token >= sequence_end) {  // another sequence begins in this strip
       while (token >= sequence_end) sequence_end = args.cu_seqlens[++sequence + 1];
+      if (is_there) {
 #pragma unroll
-      for (int tap = 0; tap < kBefore; ++tap)
-        load_before(args, sequence, token - kBefore + tap, own.first_channel, feature, own.head_dim, inputs[i + tap]);
+        for (int tap = 0; tap < kBefore; ++tap)
+          load_before(args, sequence, token - kBefore + tap, channel, inputs[i + tap]);
+      }
     }
     float values[kFeatures] = {};
 #pragma unroll
-    for (int j = 0; j < kFeatures; ++j) {
+    for (int tap = 0; tap < kTaps; ++tap) {
+      float input[kFeatures];
+      inputs[i + tap].unpack(input);
 #pragma unroll
-      for (int tap = 0; tap < kTaps; ++tap)
-        values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * inputs[i + tap][j];
+      for (int j = 0; j < kFeatures; ++j)
+        values[j] += weights[(j * kTaps + tap) / kGroup][(j * kTaps + tap) % kGroup] * input[j];
     }
 #pragma unroll
     for (int j = 0; j < kFeatures; ++j) values[j] = silu_as<T>(values[j]);
@@ -168,8 +166,9 @@ __global__ void __launch_bounds__(kThreads) convolve_kernel(ConvolvedHeads<T> ar
 #pragma unroll
       for (int j = 0; j < kFeatures; ++j) values[j] *= factor;
     }
-    if (feature < own.head_dim)
-      store_four(values, own.out.row(token, own.head), feature, own.head_dim, args.is_aligned);
+    Four<T> result;
+    result.pack(values);
+    if (is_there) result.store(own.out.row(token, own.head) + feature);
   }
 }
 
@@ -179,6 +178,7 @@ __global__ void __launch_bounds__(kThreads) convolve_any_kernel(ConvolvedHeads<T
   const int index = static_cast<int>(blockIdx.y) * kWarps + warp_id();
   if (index >= 2 * args.num_k_heads + args.num_v_heads) return;
   const OwnHead<T> own(args, index);
+  wait_for_earlier_kernels();
   const auto token = static_cast<std::int32_t>(blockIdx.x);
   const int sequence = sequence_of(args.cu_seqlens, args.num_seqs, token);
   const auto value_of = [&](int feature) {
@@ -206,6 +206,7 @@ __global__ void __launch_bounds__(kThreads)
                  std::int64_t num_tokens, int num_heads, Rows<float> log_decay, Rows<float> beta) {
   const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (item >= num_tokens * num_heads) return;
+  wait_for_earlier_kernels();
   const std::int64_t token = item / num_heads;
   const int head = static_cast<int>(item % num_heads);
   const float x = widen(a.row(token)[head]) + widen(dt_bias[head]);
@@ -256,18 +257,24 @@ void CudaOps::do_delta_rule_inputs(const DeltaRuleInputs& args) {
                                   static_cast<int>(args.value.size(1)),
                                   static_cast<int>(key_head_dim),
                                   static_cast<int>(value_head_dim),
-                                  is_aligned,
                                   heads_of<T>(args.query),
                                   heads_of<T>(args.key),
                                   heads_of<T>(args.value)};
-    const bool is_usual = num_taps == 4 && std::max(key_head_dim, value_head_dim) <= kWarpSize * kFeatures;
+    const bool is_usual =
+        is_aligned && num_taps == 4 && std::max(key_head_dim, value_head_dim) <= kWarpSize * kFeatures;
     launch("delta_rule_inputs", stream_.get(),
-           {dim3(blocks_for(num_tokens, is_usual ? kStrip : 1), blocks_for(num_heads, kWarps)), kThreads},
+           {.grid = is_usual ? dim3(blocks_for(num_heads, kWarps), blocks_for(num_tokens, kStrip))
+                             : dim3(blocks_for(num_tokens, 1), blocks_for(num_heads, kWarps)),
+            .num_threads = kThreads,
+            .starts_early = true},
            is_usual ? convolve_kernel<T> : convolve_any_kernel<T>, heads);
     launch("delta_rule_inputs: gates", stream_.get(),
-           {dim3(blocks_for(num_tokens * args.value.size(1), kThreads)), kThreads}, gates_kernel<T>,
-           const_rows<T>(args.a), const_rows<T>(args.b), args.A_log.as<bfloat16>(), args.dt_bias.as<bfloat16>(),
-           num_tokens, static_cast<int>(args.value.size(1)), rows_of<float>(args.log_decay), rows_of<float>(args.beta));
+           {.grid = dim3(blocks_for(num_tokens * args.value.size(1), kThreads)),
+            .num_threads = kThreads,
+            .starts_early = true},
+           gates_kernel<T>, const_rows<T>(args.a), const_rows<T>(args.b), args.A_log.as<bfloat16>(),
+           args.dt_bias.as<bfloat16>(), num_tokens, static_cast<int>(args.value.size(1)),
+           rows_of<float>(args.log_decay), rows_of<float>(args.beta));
     // Not before: the first tokens of a sequence read the state.
     if (!args.conv_state || num_taps == 1) return;
     launch("delta_rule_inputs: state", stream_.get(),

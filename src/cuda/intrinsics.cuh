@@ -33,6 +33,15 @@ __device__ __forceinline__ void sync_warp() {
   __syncwarp();
 }
 
+/// Returns when the kernels before this one have ended and what they wrote is seen. Kernels that start early
+/// (LaunchShape) call it first, and let the next ones start meanwhile.
+__device__ __forceinline__ void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <typename T>
 __device__ __forceinline__ T shuffle(T x, int lane) {
   return __shfl_sync(0xffffffffu, x, lane);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,14 @@
 #include "cuda/status.h"
 
 namespace treble::cuda {
+
+/// Whether the current device knows programmatic dependent launch.
+inline bool kernels_can_start_early() {
+  constexpr int kHopper = 9;
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= kHopper;
+}
 
 /// Starts a kernel; nothing to do where the grid is empty. @throws Error kDevice naming the kernel
 template <typename... Parameters, typename... Arguments>
@@ -27,12 +36,17 @@ void launch(std::string_view name, cudaStream_t stream, const LaunchShape& shape
   config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  cudaLaunchAttribute cluster{};
+  std::array<cudaLaunchAttribute, 2> attributes{};
+  config.attrs = attributes.data();
   if (shape.cluster_size > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster_size), 1, 1};
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+  }
+  if (shape.starts_early && kernels_can_start_early()) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
   }
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
 }

@@ -16,6 +16,9 @@ struct LaunchShape {
   int num_threads;
   std::size_t shared_bytes = 0;  // dynamic
   int cluster_size = 1;          // blocks along x that reach each other's shared memory; from compute capability 9.0 on
+  // It may start while the kernel before it still runs: it calls wait_for_earlier_kernels() before it touches what
+  // others write or read. Hides the start of a kernel behind the end of another, from compute capability 9.0 on.
+  bool starts_early = false;
 };
 
 /// Blocks for `count` items, so many in each.

@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowsAtOnce)
     rms_norm_kernel(Rows<T> x, Rows<const T> delta, const bfloat16* weight, float eps, std::int64_t width,
                     bool is_aligned, Rows<T> out) {
   __shared__ float partial[kWarpSize];
+  wait_for_earlier_kernels();
   T* row = x.row(blockIdx.x);
   const T* added = delta.data ? delta.row(blockIdx.x) : nullptr;
   const std::int64_t own = threadIdx.x * kGroup, step = static_cast<std::int64_t>(blockDim.x) * kGroup;
@@ -93,6 +94,7 @@ __global__ void __launch_bounds__(kThreads)
   const T* row = x.row(token, is_there ? head : 0);
   const T* gate_row = gate.row(token, is_there ? head : 0);
   float squares = 0, kept[kGroup], gates[kGroup];
+  wait_for_earlier_kernels();
   load_group(row, first, head_dim, is_aligned, kept);
   load_group(gate_row, first, head_dim, is_aligned, gates);
 #pragma unroll
@@ -128,6 +130,7 @@ __global__ void __launch_bounds__(kThreads)
     layer_norm_kernel(Rows<In> x, Rows<const In> delta, const bfloat16* weight, const bfloat16* bias, float eps,
                       std::int64_t width, bool is_aligned, Rows<Out> out) {
   __shared__ float partial[kWarpSize];
+  wait_for_earlier_kernels();
   In* row = x.row(blockIdx.x);
   const In* added = delta.data ? delta.row(blockIdx.x) : nullptr;
   float total = 0;
@@ -171,7 +174,10 @@ void CudaOps::do_rms_norm(const RmsNorm& args) {
   const TensorView& out = args.out.plain;
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("rms_norm", stream_.get(), {dim3(blocks_for(args.x.size(0), 1)), threads_for_row(args.x.size(1))},
+    launch("rms_norm", stream_.get(),
+           {.grid = dim3(blocks_for(args.x.size(0), 1)),
+            .num_threads = threads_for_row(args.x.size(1)),
+            .starts_early = true},
            rms_norm_kernel<T>, rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps,
            args.x.size(1), rows_are_aligned(args.x, args.delta, args.weight, out), rows_of<T>(out));
   });
@@ -183,9 +189,11 @@ void CudaOps::do_gated_rms_norm(const GatedRmsNorm& args) {
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("gated_rms_norm", stream_.get(),
-           {dim3(blocks_for(num_rows, 1), blocks_for(num_heads, kHeadsPerBlock)), kThreads}, gated_rms_norm_kernel<T>,
-           const_heads<T>(args.x), const_heads<T>(args.gate), args.weight.as<bfloat16>(), args.eps,
-           static_cast<int>(num_heads), static_cast<int>(head_dim),
+           {.grid = dim3(blocks_for(num_rows, 1), blocks_for(num_heads, kHeadsPerBlock)),
+            .num_threads = kThreads,
+            .starts_early = true},
+           gated_rms_norm_kernel<T>, const_heads<T>(args.x), const_heads<T>(args.gate), args.weight.as<bfloat16>(),
+           args.eps, static_cast<int>(num_heads), static_cast<int>(head_dim),
            rows_are_aligned(args.x, args.gate, args.weight, out), rows_of<T>(args.out.plain));
   });
 }
@@ -196,10 +204,11 @@ void CudaOps::do_layer_norm(const LayerNorm& args) {
     with_type(out.dtype(), [&](auto out_zero) {
       using In = decltype(in_zero);
       using Out = decltype(out_zero);
-      launch("layer_norm", stream_.get(), {dim3(blocks_for(args.x.size(0), 1)), kThreads}, layer_norm_kernel<In, Out>,
-             rows_of<In>(args.x), const_rows<In>(args.delta), args.weight.as<bfloat16>(), args.bias.as<bfloat16>(),
-             args.eps, args.x.size(1), rows_are_aligned(args.x, args.delta, args.weight, args.bias, out),
-             rows_of<Out>(out));
+      launch("layer_norm", stream_.get(),
+             {.grid = dim3(blocks_for(args.x.size(0), 1)), .num_threads = kThreads, .starts_early = true},
+             layer_norm_kernel<In, Out>, rows_of<In>(args.x), const_rows<In>(args.delta), args.weight.as<bfloat16>(),
+             args.bias.as<bfloat16>(), args.eps, args.x.size(1),
+             rows_are_aligned(args.x, args.delta, args.weight, args.bias, out), rows_of<Out>(out));
     });
   });
 }

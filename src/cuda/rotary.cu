@@ -112,6 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t token = blockIdx.x;
   const bool is_query = head < heads.num_q_heads;
   T* row = is_query ? heads.query.row(token, head) : heads.key.row(token, head - heads.num_q_heads);
+  wait_for_earlier_kernels();
   const int first = lane_id() * kGroup;
   float x[kGroup], gain[kGroup], c[kGroup], s[kGroup];
   load_group(row, first, kHeadDim, true, x);
@@ -196,8 +197,8 @@ void CudaOps::do_attention_inputs(const AttentionInputs& args) {
     const auto* k_norm = args.k_norm.as<bfloat16>();
     const Rows<const T> cos = const_rows<T>(args.cos), sin = const_rows<T>(args.sin);
     if (is_usual) {
-      launch("attention_inputs", stream_.get(), {grid, kThreads}, attention_inputs_256_kernel<T>, heads, q_norm, k_norm,
-             cos, sin, args.eps);
+      launch("attention_inputs", stream_.get(), {.grid = grid, .num_threads = kThreads, .starts_early = true},
+             attention_inputs_256_kernel<T>, heads, q_norm, k_norm, cos, sin, args.eps);
       return;
     }
     const std::size_t shared_bytes = static_cast<std::size_t>(kWarps * head_dim) * sizeof(float);

@@ -42,6 +42,8 @@ inline void sync_warp() {
   emulator::sync_warp();
 }
 
+inline void wait_for_earlier_kernels() {}
+
 template <typename T>
 T shuffle(T x, int lane) {
   return emulator::slot<T>(emulator::exchange(x), lane % kWarpSize);
