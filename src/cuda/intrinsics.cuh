@@ -97,13 +97,10 @@ __device__ __forceinline__ float high_bf16(std::uint32_t packed) {
   return __uint_as_float(packed & 0xffff0000u);
 }
 
-/// Two values rounded to IEEE half; those beyond its range become its largest ones.
+/// Two values rounded to IEEE half, nearest even; those beyond its range become its largest ones.
 __device__ __forceinline__ std::uint32_t pack_half(float low, float high) {
-  constexpr float kLargest = 65504;
-  low = fminf(fmaxf(low, -kLargest), kLargest);
-  high = fminf(fmaxf(high, -kLargest), kLargest);
   std::uint32_t packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 __device__ __forceinline__ float low_half(std::uint32_t packed) {

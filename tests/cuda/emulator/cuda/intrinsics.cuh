@@ -96,9 +96,9 @@ inline float high_bf16(std::uint32_t packed) {
 }
 
 inline std::uint32_t pack_half(float low, float high) {
-  constexpr float kLargest = 65504;
   const auto round = [](float x) {
-    return std::bit_cast<std::uint16_t>(static_cast<_Float16>(std::fmin(std::fmax(x, -kLargest), kLargest)));
+    constexpr float kLargest = 65504;
+    return std::bit_cast<std::uint16_t>(static_cast<_Float16>(std::clamp(x, -kLargest, kLargest)));
   };
   return pack(round(low), round(high));
 }
