@@ -52,7 +52,7 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
 
 void CudaPlanner::do_gated_delta_rule(const GatedDeltaRule& args) {
   const Workspace::Scope scope(scratch_);
-  take_delta_rule_scratch(scratch_, count_delta_rule_chunks(args.cu_seqlens), args.value.size(1));
+  take_delta_rule_scratch(scratch_, count_delta_rule_chunks(args.cu_seqlens), args.key.size(1), args.value.size(1));
 }
 
 }  // namespace treble::cuda

@@ -43,9 +43,10 @@ void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
   const TensorView& state = args.recurrent_state;
 
   const Workspace::Scope scope(scratch_);
-  const DeltaRuleScratch taken = take_delta_rule_scratch(scratch_, num_chunks, num_v_heads);
-  const ChunkMatrices matrices{static_cast<std::uint16_t*>(taken.first.data()),
-                               static_cast<std::uint16_t*>(taken.second.data()), taken.gates.as<float>()};
+  const std::int64_t num_k_heads = args.key.size(1);
+  const DeltaRuleScratch taken = take_delta_rule_scratch(scratch_, num_chunks, num_k_heads, num_v_heads);
+  const ChunkMatrices matrices{static_cast<std::uint16_t*>(taken.rows.data()),
+                               static_cast<std::uint16_t*>(taken.triangles.data()), taken.gates.as<float>()};
   const Operands operands{const_heads<bfloat16>(args.query),
                           const_heads<bfloat16>(args.key),
                           const_heads<bfloat16>(args.value),
@@ -57,8 +58,9 @@ void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
                           staging_.bring(plan.chunks.data(), num_chunks),
                           staging_.bring(plan.sequences.data(), num_seqs),
                           matrices,
+                          static_cast<int>(num_k_heads),
                           static_cast<int>(num_v_heads),
-                          static_cast<int>(num_v_heads / args.key.size(1)),
+                          static_cast<int>(num_v_heads / num_k_heads),
                           args.scale};
   make_chunk_matrices(stream_.get(), operands, num_chunks);
   run_chunk_states(stream_.get(), operands, num_seqs, value_dim, static_cast<std::size_t>(shared_bytes_per_block_));

@@ -36,12 +36,20 @@ struct Sequence {
   std::int32_t index;  // of its state
 };
 
-/// What the first kernel leaves, for each chunk and value head.
+/// Matrices of half go from the first kernel to the second in tiles of 64 x 64. The 16-byte pieces of a row are
+/// permuted by the row: eight rows of the same column lie in different banks, and this is the layout that wgmma reads.
+constexpr int kTile = kChunk * kChunk;  // elements
+__device__ __forceinline__ int tile_at(int row, int column) {
+  return row * kChunk + (column / 8 ^ row % 8) * 8 + column % 8;
+}
+
+/// What the first kernel leaves.
 struct ChunkMatrices {
-  std::uint16_t* solve;  // [chunks, heads, 64, 64] half: T~
-  std::uint16_t* mix;    // the same: P~
-  float* gates;          // [chunks, heads, 2, 64]: exp(G), exp(G_last - G)
+  std::uint16_t* rows;       // [chunks, key heads, 4 tiles] half: K, features 0 to 63 and 64 to 127, and Q, the same
+  std::uint16_t* triangles;  // [chunks, heads, 2 tiles] half: T~ and P~
+  float* gates;              // [chunks, heads, 2, 64]: exp(G), exp(G_last - G)
 };
+constexpr int kRowsTiles = 4, kTriangleTiles = 2;
 
 struct Operands {
   Heads<const bfloat16> query, key, value;
@@ -52,14 +60,16 @@ struct Operands {
   const Chunk* chunks;
   const Sequence* sequences;
   ChunkMatrices matrices;
-  int num_v_heads, sharing;
+  int num_k_heads, num_v_heads, sharing;
   float scale;
 };
 
-/// Eight bf16 values as halfs.
-__device__ __forceinline__ uint4 to_halfs(const uint4& bf16) {
-  const auto convert = [](std::uint32_t pair) { return pack_half(low_bf16(pair), high_bf16(pair)); };
-  return make_uint4(convert(bf16.x), convert(bf16.y), convert(bf16.z), convert(bf16.w));
+/// Two neighbouring tiles of sums, [16, 8] each, as the left operand of the next product.
+__device__ __forceinline__ void to_operand(const float* low, const float* high, std::uint32_t (&a)[4]) {
+  a[0] = pack_half(low[0], low[1]);
+  a[1] = pack_half(low[2], low[3]);
+  a[2] = pack_half(high[0], high[1]);
+  a[3] = pack_half(high[2], high[3]);
 }
 
 /// Makes the matrices of every chunk.

@@ -10,69 +10,49 @@
 namespace treble::cuda::delta_rule {
 namespace {
 
-constexpr int kKeyStride = kKeyDim + 8;  // elements: eight rows start in eight different banks
-constexpr int kStride = kChunk + 8;
 constexpr int kTokenTiles = kChunk / 8, kKeyTiles = kKeyDim / 8;
+constexpr int kPiece = 8;  // elements in 16 bytes
 
-/// A chunk in shared memory, 16-bit elements.
+/// A chunk in shared memory: tiles as the first kernel leaves them.
 struct Stage {
-  std::uint16_t key[kChunk * kKeyStride], query[kChunk * kKeyStride];  // bf16 as they come, then half
-  std::uint16_t value[kChunk * kStride];                               // the same; then the results, in bf16
-  std::uint16_t solve[kChunk * kStride], mix[kChunk * kStride];        // half
+  std::uint16_t key[2 * kTile], query[2 * kTile];  // half
+  std::uint16_t solve[kTile], mix[kTile];          // half
+  std::uint16_t value[kTile];                      // bf16; then the results
   float gates[2 * kChunk];
 };
-
-/// Calls body(shared, row, column) for every 16 bytes of key, query and value that this thread copies, and converts.
-template <typename Body>
-__device__ __forceinline__ void for_own_copies(Stage& stage, const Body& body) {
-  constexpr int kKeyCopies = kKeyDim / 8, kCopies = kValueBlock / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < kChunk * kKeyCopies; i += kThreads) {
-    const int row = i / kKeyCopies, column = i % kKeyCopies * 8;
-    body(stage.key + row * kKeyStride + column, 0, row, column);
-    body(stage.query + row * kKeyStride + column, 1, row, column);
-  }
-  for (int i = static_cast<int>(threadIdx.x); i < kChunk * kCopies; i += kThreads) {
-    const int row = i / kCopies, column = i % kCopies * 8;
-    body(stage.value + row * kStride + column, 2, row, column);
-  }
-}
 
 /// What a block works on.
 struct Place {
   int head, key_head, first_feature;
 };
 
-__device__ void start_copies(const Operands& args, const Place& place, std::int64_t chunk_index, Stage& stage) {
-  const Chunk chunk = args.chunks[chunk_index];
-  for_own_copies(stage, [&](std::uint16_t* to, int operand, int row, int column) {
-    const bool is_there = row < chunk.num_tokens;
-    const std::int64_t token = chunk.first_token + (is_there ? row : 0);
-    const bfloat16* from = operand == 0   ? args.key.row(token, place.key_head)
-                           : operand == 1 ? args.query.row(token, place.key_head)
-                                          : args.value.row(token, place.head) + place.first_feature;
-    copy_async(to, from + column, is_there);
-  });
-  const std::int64_t item = chunk_index * args.num_v_heads + place.head;
-  constexpr int kCopies = kChunk / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < kChunk * kCopies; i += kThreads) {
-    const int row = i / kCopies, column = i % kCopies * 8;
-    const std::int64_t from = item * kChunk * kChunk + row * kChunk + column;
-    copy_async(stage.solve + row * kStride + column, args.matrices.solve + from);
-    copy_async(stage.mix + row * kStride + column, args.matrices.mix + from);
-  }
-  constexpr int kGateCopies = 2 * kChunk / 4;
-  if (static_cast<int>(threadIdx.x) < kGateCopies) {
-    const int i = static_cast<int>(threadIdx.x) * 4;
-    copy_async(stage.gates + i, args.matrices.gates + item * 2 * kChunk + i);
-  }
+/// @tparam kCount  16-byte pieces that the block copies
+template <int kCount, typename T>
+__device__ __forceinline__ void copy_pieces(T* to, const T* from) {
+  constexpr int kElements = 16 / sizeof(T);
+  for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads)
+    copy_async(to + i * kElements, from + i * kElements);
 }
 
-/// Two neighbouring tiles of sums, [16, 16], as the left operand of the next product.
-__device__ __forceinline__ void to_operand(const float (&low)[4], const float (&high)[4], std::uint32_t (&a)[4]) {
-  a[0] = pack_half(low[0], low[1]);
-  a[1] = pack_half(low[2], low[3]);
-  a[2] = pack_half(high[0], high[1]);
-  a[3] = pack_half(high[2], high[3]);
+__device__ void start_copies(const Operands& args, const Place& place, std::int64_t chunk_index, Stage& stage) {
+  const Chunk chunk = args.chunks[chunk_index];
+  const std::uint16_t* rows =
+      args.matrices.rows + (chunk_index * args.num_k_heads + place.key_head) * kRowsTiles * kTile;
+  copy_pieces<2 * kTile / kPiece>(stage.key, rows);
+  copy_pieces<2 * kTile / kPiece>(stage.query, rows + 2 * kTile);
+  const std::int64_t item = chunk_index * args.num_v_heads + place.head;
+  const std::uint16_t* triangles = args.matrices.triangles + item * kTriangleTiles * kTile;
+  copy_pieces<kTile / kPiece>(stage.solve, triangles);
+  copy_pieces<kTile / kPiece>(stage.mix, triangles + kTile);
+  copy_pieces<2 * kChunk / 4>(stage.gates, args.matrices.gates + item * 2 * kChunk);
+  constexpr int kPieces = kValueBlock / kPiece;  // of a row
+  for (int i = static_cast<int>(threadIdx.x); i < kChunk * kPieces; i += kThreads) {
+    const int row = i / kPieces, column = i % kPieces * kPiece;
+    const bool is_there = row < chunk.num_tokens;
+    const std::int64_t token = chunk.first_token + (is_there ? row : 0);
+    copy_async(stage.value + tile_at(row, column), args.value.row(token, place.head) + place.first_feature + column,
+               is_there);
+  }
 }
 
 /// sums [16, tokens i] += rows [16, tokens j] triangle^T, where the triangle [i, j] is lower.
@@ -84,7 +64,7 @@ __device__ __forceinline__ void multiply_triangle(const std::uint32_t (&rows)[kC
 #pragma unroll
     for (int k = 0; k <= n / 2; ++k) {
       std::uint32_t b[4];
-      load_matrices(b, triangle + (n * 8 + lane % 8 + lane / 16 * 8) * kStride + k * 16 + lane / 8 % 2 * 8);
+      load_matrices(b, triangle + tile_at(n * 8 + lane % 8 + lane / 16 * 8, k * 16 + lane / 8 % 2 * 8));
       multiply_half(sums[n], rows[k], b[0], b[1]);
       multiply_half(sums[n + 1], rows[k], b[2], b[3]);
     }
@@ -102,7 +82,7 @@ __device__ __forceinline__ void run_chunk(Stage& stage, float scale, float (&sta
     to_operand(state[k], state[k + 1], a);
 #pragma unroll
     for (int n = 0; n < kTokenTiles; n += 2) {
-      const int at = (n * 8 + lane % 8 + lane / 16 * 8) * kKeyStride + k * 8 + lane / 8 % 2 * 8;
+      const int at = k / 8 * kTile + tile_at(n * 8 + lane % 8 + lane / 16 * 8, k % 8 * 8 + lane / 8 % 2 * 8);
       std::uint32_t b[4];
       load_matrices(b, stage.key + at);
       multiply_half(reads[n], a, b[0], b[1]);
@@ -118,8 +98,8 @@ __device__ __forceinline__ void run_chunk(Stage& stage, float scale, float (&sta
 #pragma unroll
   for (int n = 0; n < kTokenTiles; n += 2) {
     std::uint32_t values[4];  // tokens of tile n, features of the lower and upper half of the rows; then of tile n + 1
-    load_matrices_transposed(
-        values, stage.value + (n * 8 + lane / 16 * 8 + lane % 8) * kStride + first_feature + lane / 8 % 2 * 8);
+    load_matrices_transposed(values,
+                             stage.value + tile_at(n * 8 + lane / 16 * 8 + lane % 8, first_feature + lane / 8 % 2 * 8));
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       const int token = (n + t) * 8 + lane % 4 * 2;
@@ -128,8 +108,8 @@ __device__ __forceinline__ void run_chunk(Stage& stage, float scale, float (&sta
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::uint32_t pair = values[2 * t + half];
-        read[2 * half] = low_half(pair) - decay[0] * read[2 * half];
-        read[2 * half + 1] = high_half(pair) - decay[1] * read[2 * half + 1];
+        read[2 * half] = low_bf16(pair) - decay[0] * read[2 * half];
+        read[2 * half + 1] = high_bf16(pair) - decay[1] * read[2 * half + 1];
         out[n + t][2 * half] *= scale * decay[0];
         out[n + t][2 * half + 1] *= scale * decay[1];
       }
@@ -165,7 +145,7 @@ __device__ __forceinline__ void run_chunk(Stage& stage, float scale, float (&sta
 #pragma unroll
     for (int k = 0; k < kChunk / 16; ++k) {
       std::uint32_t b[4];
-      load_matrices_transposed(b, stage.key + (k * 16 + lane % 16) * kKeyStride + n * 8 + lane / 16 * 8);
+      load_matrices_transposed(b, stage.key + n / 8 * kTile + tile_at(k * 16 + lane % 16, n % 8 * 8 + lane / 16 * 8));
       multiply_half(state[n], rows[k], b[0], b[1]);
       multiply_half(state[n + 1], rows[k], b[2], b[3]);
     }
@@ -178,7 +158,7 @@ __device__ __forceinline__ void run_chunk(Stage& stage, float scale, float (&sta
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const int token = n * 8 + lane % 4 * 2 + c % 2, feature = first_feature + lane / 4 + c / 2 * 8;
-      stage.value[token * kStride + feature] = narrow<bfloat16>(out[n][c]).bits;
+      stage.value[tile_at(token, feature)] = narrow<bfloat16>(out[n][c]).bits;
     }
   }
   sync_warp();
@@ -189,7 +169,7 @@ __device__ void store_results(const Operands& args, const Place& place, const Ch
   for (int i = lane_id(); i < chunk.num_tokens * kCopies; i += kWarpSize) {
     const int token = i / kCopies, feature = 16 * warp_id() + i % kCopies * 8;
     bfloat16* to = args.out.row(chunk.first_token + token, place.head) + place.first_feature + feature;
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(stage.value + token * kStride + feature);
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(stage.value + tile_at(token, feature));
   }
 }
 
@@ -232,10 +212,6 @@ __global__ void __launch_bounds__(kThreads) chunk_states_kernel(Operands args) {
     } else {
       wait_for_copies<0>();
     }
-    for_own_copies(stage, [](std::uint16_t* own, int, int, int) {
-      auto* eight = reinterpret_cast<uint4*>(own);
-      *eight = to_halfs(*eight);
-    });
     sync_block();
     run_chunk(stage, args.scale, state);
     store_results(args, place, args.chunks[chunk], stage);

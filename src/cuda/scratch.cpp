@@ -25,12 +25,13 @@ std::int64_t count_delta_rule_chunks(const TensorView& cu_seqlens) {
   return count;
 }
 
-DeltaRuleScratch take_delta_rule_scratch(Workspace& scratch, std::int64_t num_chunks, std::int64_t num_v_heads) {
+DeltaRuleScratch take_delta_rule_scratch(Workspace& scratch, std::int64_t num_chunks, std::int64_t num_k_heads,
+                                         std::int64_t num_v_heads) {
   constexpr std::int64_t kChunk = kDeltaRuleChunk;
-  const std::int64_t count = num_chunks * num_v_heads;
-  const TensorView first = scratch.take(DType::kF16, {count, kChunk, kChunk});
-  const TensorView second = scratch.take(DType::kF16, {count, kChunk, kChunk});
-  return {first, second, scratch.take(DType::kF32, {count, 2, kChunk})};
+  const std::int64_t by_key = num_chunks * num_k_heads, by_value = num_chunks * num_v_heads;
+  const TensorView rows = scratch.take(DType::kF16, {by_key, 4, kChunk, kChunk});
+  const TensorView triangles = scratch.take(DType::kF16, {by_value, 2, kChunk, kChunk});
+  return {rows, triangles, scratch.take(DType::kF32, {by_value, 2, kChunk})};
 }
 
 }  // namespace treble::cuda

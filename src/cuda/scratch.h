@@ -28,9 +28,11 @@ inline constexpr int kDeltaRuleChunk = 64;  // tokens
 std::int64_t count_delta_rule_chunks(const TensorView& cu_seqlens);
 
 struct DeltaRuleScratch {
-  TensorView first, second;  ///< [chunks * num_v_heads, 64, 64] 16-bit: triangular matrices
-  TensorView gates;          ///< [chunks * num_v_heads, 2, 64] f32
+  TensorView rows;       ///< [chunks * num_k_heads, 4, 64, 64] 16-bit: keys and queries, half of their features each
+  TensorView triangles;  ///< [chunks * num_v_heads, 2, 64, 64] 16-bit
+  TensorView gates;      ///< [chunks * num_v_heads, 2, 64] f32
 };
-DeltaRuleScratch take_delta_rule_scratch(Workspace& scratch, std::int64_t num_chunks, std::int64_t num_v_heads);
+DeltaRuleScratch take_delta_rule_scratch(Workspace& scratch, std::int64_t num_chunks, std::int64_t num_k_heads,
+                                         std::int64_t num_v_heads);
 
 }  // namespace treble::cuda
