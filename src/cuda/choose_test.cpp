@@ -36,12 +36,34 @@ TEST_CASE("cuda: a head is padded to the next size that the tensor core kernel i
 }
 
 TEST_CASE("cuda: the delta rule runs in chunks for the model's head sizes, step by step for others") {
-  CHECK(choose_delta_rule({DType::kBF16, 128, 128, true}, KernelSet::kBest) == DeltaRuleKernel::kMmaSm80);
-  CHECK(choose_delta_rule({DType::kBF16, 128, 64, true}, KernelSet::kSm80) == DeltaRuleKernel::kMmaSm80);
-  CHECK(choose_delta_rule({DType::kBF16, 128, 128, true}, KernelSet::kPlain) == DeltaRuleKernel::kSteps);
-  CHECK(choose_delta_rule({DType::kF32, 128, 128, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
-  CHECK(choose_delta_rule({DType::kBF16, 32, 24, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
-  CHECK(choose_delta_rule({DType::kBF16, 128, 128, false}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
+  for (const int compute_capability : {80, 90, 120}) {
+    const auto choose = [&](const DeltaRuleShape& shape, KernelSet kernels) {
+      return choose_delta_rule(shape, compute_capability, kernels);
+    };
+    CHECK(choose({DType::kBF16, 128, 128, true}, KernelSet::kSm80) == DeltaRuleKernel::kMmaSm80);
+    CHECK(choose({DType::kBF16, 128, 64, true}, KernelSet::kSm80) == DeltaRuleKernel::kMmaSm80);
+    CHECK(choose({DType::kBF16, 128, 128, true}, KernelSet::kPlain) == DeltaRuleKernel::kSteps);
+    CHECK(choose({DType::kF32, 128, 128, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
+    CHECK(choose({DType::kBF16, 32, 24, true}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
+    CHECK(choose({DType::kBF16, 128, 128, false}, KernelSet::kBest) == DeltaRuleKernel::kSteps);
+  }
+}
+
+TEST_CASE("cuda: the delta rule's chunks run on wgmma on Hopper, and nowhere else") {
+  const DeltaRuleShape shape{DType::kBF16, 128, 128, true};
+  CHECK(choose_delta_rule(shape, 90, KernelSet::kBest) == DeltaRuleKernel::kWgmmaSm90);
+  for (const int other : {80, 86, 89, 100, 120})
+    CHECK(choose_delta_rule(shape, other, KernelSet::kBest) == DeltaRuleKernel::kMmaSm80);
+}
+
+TEST_CASE("cuda: a head of the delta rule is split over blocks while there are multiprocessors for them") {
+  constexpr int kSms = 132;  // of an H200
+  CHECK(choose_delta_rule_warpgroups(48, 128, kSms) == 1);
+  CHECK(choose_delta_rule_warpgroups(66, 128, kSms) == 1);
+  CHECK(choose_delta_rule_warpgroups(67, 128, kSms) == 2);
+  CHECK(choose_delta_rule_warpgroups(16 * 48, 128, kSms) == 2);
+  for (const std::int64_t value_head_dim : {64, 192})
+    CHECK(choose_delta_rule_warpgroups(768, value_head_dim, kSms) == 1);
 }
 
 TEST_CASE("cuda: SwiGLU is one wgmma kernel on Hopper, for bf16 matrices that a tensor map reads") {

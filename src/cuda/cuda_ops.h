@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/choose_delta_rule.h"
 #include "cuda/cublas_lt.h"
 #include "cuda/current_device.h"
 #include "cuda/device_memory.h"
@@ -78,7 +79,7 @@ class CudaOps final : public Ops {
   void attention_rows(const Attention& args);
   void attention_mma_sm80(const Attention& args);
   void delta_rule_steps(const GatedDeltaRule& args);
-  void delta_rule_chunks_sm80(const GatedDeltaRule& args);
+  void delta_rule_chunks(const GatedDeltaRule& args, DeltaRuleKernel kernel);
 
   CudaOptions options_;
   std::optional<CurrentDevice> current_;  // while this is made and destroyed: before the members, and after them

@@ -35,7 +35,7 @@ Plan make_plan(const TensorView& cu_seqlens) {
 
 }  // namespace
 
-void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
+void CudaOps::delta_rule_chunks(const GatedDeltaRule& args, DeltaRuleKernel kernel) {
   const std::int64_t num_v_heads = args.value.size(1), value_dim = args.value.size(2);
   const Plan plan = make_plan(args.cu_seqlens);
   const auto num_chunks = static_cast<std::int64_t>(plan.chunks.size());
@@ -63,7 +63,12 @@ void CudaOps::delta_rule_chunks_sm80(const GatedDeltaRule& args) {
                           static_cast<int>(num_v_heads / num_k_heads),
                           args.scale};
   make_chunk_matrices(stream_.get(), operands, num_chunks);
-  run_chunk_states(stream_.get(), operands, num_seqs, value_dim, static_cast<std::size_t>(shared_bytes_per_block_));
+  if (kernel == DeltaRuleKernel::kWgmmaSm90) {
+    const int num_warpgroups = choose_delta_rule_warpgroups(num_seqs * num_v_heads, value_dim, num_sms_);
+    run_chunk_states_wgmma(stream_.get(), operands, num_seqs, value_dim, num_warpgroups);
+  } else {
+    run_chunk_states(stream_.get(), operands, num_seqs, value_dim, static_cast<std::size_t>(shared_bytes_per_block_));
+  }
 }
 
 }  // namespace treble::cuda

@@ -79,4 +79,8 @@ void make_chunk_matrices(cudaStream_t stream, const Operands& args, std::int64_t
 void run_chunk_states(cudaStream_t stream, const Operands& args, std::int64_t num_seqs, std::int64_t value_dim,
                       std::size_t most_shared_bytes);
 
+/// The same on Hopper. @param num_warpgroups  that a block computes with, 1 or 2, each with 64 features of a value head
+void run_chunk_states_wgmma(cudaStream_t stream, const Operands& args, std::int64_t num_seqs, std::int64_t value_dim,
+                            int num_warpgroups);
+
 }  // namespace treble::cuda::delta_rule

@@ -69,10 +69,11 @@ void CudaOps::do_gated_delta_rule(const GatedDeltaRule& args) {
   if (args.query.size(0) == 0) return;
   const DeltaRuleShape shape{args.query.dtype(), args.key.size(2), args.value.size(2),
                              rows_are_aligned(args.query, args.key, args.value, args.out)};
-  if (choose_delta_rule(shape, options_.kernels) == DeltaRuleKernel::kMmaSm80) {
-    delta_rule_chunks_sm80(args);
-  } else {
+  const DeltaRuleKernel kernel = choose_delta_rule(shape, compute_capability_, options_.kernels);
+  if (kernel == DeltaRuleKernel::kSteps) {
     delta_rule_steps(args);
+  } else {
+    delta_rule_chunks(args, kernel);
   }
 }
 
