@@ -1,6 +1,7 @@
-#include <algorithm>
+#include <span>
 #include <vector>
 
+#include "cuda/attention_schedule.h"
 #include "cuda/choose_attention.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
@@ -21,13 +22,6 @@ constexpr int kQueries = 16 * kWarps;
 constexpr int kKeys = 64;
 constexpr int kChunk = 8;    // elements in 16 bytes
 constexpr int kPadding = 8;  // elements after a row in shared memory: eight rows then start in eight different banks
-
-/// Neighbouring queries of one sequence, and the keys they read.
-struct AttentionTile {
-  std::int32_t first_query, num_queries;  // rows of the batch
-  std::int32_t first_key;                 // row of the batch
-  std::int32_t num_keys;                  // that the last query reads; each query before it one less, if causal
-};
 
 struct AttentionMma {
   Heads<const bfloat16> query, key, value, gate;
@@ -176,23 +170,6 @@ __global__ void __launch_bounds__(kThreads) attention_mma_kernel(AttentionMma ar
   }
 }
 
-/// Longest first, so that the last tile to start is a short one.
-std::vector<AttentionTile> make_tiles(const Attention& args) {
-  const std::int32_t* q = args.cu_seqlens_q.as<std::int32_t>();
-  const std::int32_t* k = args.cu_seqlens_k.as<std::int32_t>();
-  std::vector<AttentionTile> tiles;
-  for (std::int64_t n = 0; n + 1 < args.cu_seqlens_q.size(0); ++n) {
-    for (std::int32_t query = q[n]; query < q[n + 1]; query += kQueries) {
-      const std::int32_t num_queries = std::min(kQueries, q[n + 1] - query);
-      const std::int32_t rows_after = q[n + 1] - query - num_queries;
-      tiles.push_back({query, num_queries, k[n], k[n + 1] - k[n] - (args.causal ? rows_after : 0)});
-    }
-  }
-  std::stable_sort(tiles.begin(), tiles.end(),
-                   [](const AttentionTile& a, const AttentionTile& b) { return a.num_keys > b.num_keys; });
-  return tiles;
-}
-
 using Kernel = void (*)(AttentionMma);
 
 Kernel kernel_for(std::int64_t padded) {
@@ -213,7 +190,11 @@ Kernel kernel_for(std::int64_t padded) {
 void CudaOps::attention_mma_sm80(const Attention& args) {
   const std::int64_t num_q_heads = args.query.size(1), head_dim = args.query.size(2);
   const std::int64_t padded = padded_head_dim(head_dim);
-  const std::vector<AttentionTile> tiles = make_tiles(args);
+  const auto borders = [](const TensorView& view) {
+    return std::span(view.as<std::int32_t>(), static_cast<std::size_t>(view.size(0)));
+  };
+  const std::vector<AttentionTile> tiles =
+      attention_tiles(borders(args.cu_seqlens_q), borders(args.cu_seqlens_k), args.causal, kQueries);
   constexpr float kLog2E = 1.4426950408889634f;
   const AttentionMma mma{const_heads<bfloat16>(args.query),
                          const_heads<bfloat16>(args.key),
