@@ -3,14 +3,6 @@
 #include "cuda/choose_wgmma_tile.h"
 
 namespace treble::cuda {
-namespace {
-
-/// Code for 9.0a runs on Hopper and on no other device.
-bool has_wgmma(int compute_capability, KernelSet kernels) {
-  return compute_capability == 90 && kernels == KernelSet::kBest;
-}
-
-}  // namespace
 
 LinearKernel choose_linear(const LinearShape& shape) {
   // Eight bf16 elements are the 16 bytes that a tensor core's loads take.

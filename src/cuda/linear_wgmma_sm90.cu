@@ -32,7 +32,6 @@ namespace treble::cuda {
 // Not nameless: where a device has no wgmma, nothing refers to what is here.
 namespace wgmma_sm90 {
 
-constexpr int kWarpgroup = 128;        // threads
 constexpr int kRowBytes = 128;         // of a row of an operand in a stage: a row of the swizzle's pattern
 constexpr int kTileK = kRowBytes / 2;  // features in a stage
 constexpr int kBlockRows = 64;         // weight rows that one wgmma takes
@@ -120,12 +119,6 @@ struct Schedule {
     return {first_pair + rest % width, rest / width};
   }
 };
-
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // wgmma is not part of newer devices, nor of PTX for them
-constexpr bool kHasWgmma = true;
-#else
-constexpr bool kHasWgmma = false;
-#endif
 
 /// Where stages, their barriers and the outputs lie in shared memory.
 template <typename C>
@@ -221,7 +214,7 @@ __device__ __forceinline__ void store_sums(const float (&sums)[C::kBlocks][C::kT
         }
       }
     }
-    publish_to_stores();
+    publish_shared_writes();
     sync_threads_at(1 + consumer, kWarpgroup);
     if (stores) {
       store_box(out_map, box, feature + b * C::kBoxFeatures, token);
@@ -290,7 +283,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     linear_wgmma_kernel(const __grid_constant__ CUtensorMap weight_map, const __grid_constant__ CUtensorMap input_map,
                         const __grid_constant__ CUtensorMap out_map, const Schedule schedule) {
   if constexpr (kHasWgmma) {
-    const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic_shared()));
+    const std::uint32_t start = shared_address(dynamic_shared());
     const SharedMemory<C> shared{(start + kPattern - 1) / kPattern * kPattern};
     const int rank = static_cast<int>(block_rank_in_cluster());
     if (threadIdx.x == 0) {

@@ -10,12 +10,19 @@
 
 namespace treble::cuda {
 
+__device__ __forceinline__ std::uint32_t shared_address(const void* shared) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+}
+
 /// A barrier in shared memory: a phase ends when so many threads have arrived and all announced bytes have come.
 struct PhaseBarrier {
   std::uint32_t address;
 
   __device__ __forceinline__ void init(int num_arrivals) const {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(num_arrivals) : "memory");
+  }
+  __device__ __forceinline__ void arrive() const {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
   }
   /// Arrives, and announces bytes that copies will bring in this phase.
   __device__ __forceinline__ void arrive_and_expect(std::uint32_t num_bytes) const {
@@ -91,8 +98,25 @@ __device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap& ma
       : "memory");
 }
 
-/// The same of a tensor [groups, 2, 8, columns] and from its group on, to every block of the mask: to the same address
-/// there, counted by the barrier there.
+/// The same of a tensor [rows, groups, columns].
+__device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap& map, PhaseBarrier barrier, int column,
+                                         int group, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(column), "r"(group), "r"(row), "r"(barrier.address)
+      : "memory");
+}
+/// Starts bringing it to the L2 cache only.
+__device__ __forceinline__ void prefetch_box(const CUtensorMap& map, int column, int group, int row) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(reinterpret_cast<std::uint64_t>(&map)),
+      "r"(column), "r"(group), "r"(row)
+      : "memory");
+}
+
+/// Starts copying a box of a tensor [groups, 2, 8, columns], from its group on, to every block of the mask: to the same
+/// address there, counted by the barrier there.
 __device__ __forceinline__ void load_box_to_cluster(std::uint32_t to, const CUtensorMap& map, PhaseBarrier barrier,
                                                     int column, int group, std::uint16_t blocks) {
   asm volatile(
@@ -129,8 +153,8 @@ __device__ __forceinline__ void commit_stores() {
 __device__ __forceinline__ void wait_until_stores_have_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-/// Before a store by tensor map of what this thread wrote to shared memory.
-__device__ __forceinline__ void publish_to_stores() {
+/// Before a store by tensor map, or a product, reads what this thread wrote to shared memory.
+__device__ __forceinline__ void publish_shared_writes() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
