@@ -126,11 +126,15 @@ Kernel<T> kernel_for(std::int64_t head_dim) {
 void CudaOps::do_attention(const Attention& args) {
   if (args.query.size(0) == 0) return;
   const AttentionShape shape{args.query.dtype(), args.query.size(0), args.query.size(2),
-                             rows_are_aligned(args.query, args.key, args.value)};
-  if (choose_attention(shape, options_.kernels) == AttentionKernel::kMmaSm80) {
-    attention_mma_sm80(args);
-  } else {
-    attention_rows(args);
+                             rows_are_aligned(args.query, args.key, args.value, args.gate, args.out.plain),
+                             args.scale > 0};
+  switch (choose_attention(shape, compute_capability_, options_.kernels)) {
+    case AttentionKernel::kRows:
+      return attention_rows(args);
+    case AttentionKernel::kMmaSm80:
+      return attention_mma_sm80(args);
+    case AttentionKernel::kWgmmaSm90:
+      return attention_wgmma_sm90(args);
   }
 }
 

@@ -17,14 +17,30 @@ TEST_CASE("cuda: products whose rows are whole 16-byte blocks go to cuBLASLt, ot
 }
 
 TEST_CASE("cuda: attention in bf16 runs on tensor cores for every head size of the model") {
+  const auto choose = [](DType dtype, std::int64_t head_dim, bool is_aligned, KernelSet kernels) {
+    return choose_attention({dtype, 298, head_dim, is_aligned, true}, 80, kernels);
+  };
   for (const std::int64_t head_dim : {64, 72, 256})
-    CHECK(choose_attention({DType::kBF16, 298, head_dim, true}, KernelSet::kBest) == AttentionKernel::kMmaSm80);
-  CHECK(choose_attention({DType::kBF16, 298, 256, true}, KernelSet::kSm80) == AttentionKernel::kMmaSm80);
-  CHECK(choose_attention({DType::kBF16, 298, 256, true}, KernelSet::kPlain) == AttentionKernel::kRows);
-  CHECK(choose_attention({DType::kF32, 298, 256, true}, KernelSet::kBest) == AttentionKernel::kRows);
-  CHECK(choose_attention({DType::kBF16, 298, 256, false}, KernelSet::kBest) == AttentionKernel::kRows);
-  CHECK(choose_attention({DType::kBF16, 298, 13, true}, KernelSet::kBest) == AttentionKernel::kRows);
-  CHECK(choose_attention({DType::kBF16, 298, 1024, true}, KernelSet::kBest) == AttentionKernel::kRows);
+    CHECK(choose(DType::kBF16, head_dim, true, KernelSet::kBest) == AttentionKernel::kMmaSm80);
+  CHECK(choose(DType::kBF16, 256, true, KernelSet::kSm80) == AttentionKernel::kMmaSm80);
+  CHECK(choose(DType::kBF16, 256, true, KernelSet::kPlain) == AttentionKernel::kRows);
+  CHECK(choose(DType::kF32, 256, true, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose(DType::kBF16, 256, false, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose(DType::kBF16, 13, true, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose(DType::kBF16, 1024, true, KernelSet::kBest) == AttentionKernel::kRows);
+}
+
+TEST_CASE("cuda: attention with heads of 256 runs on wgmma where the device has it and the kernel set allows it") {
+  const AttentionShape shape{DType::kBF16, 298, 256, true, true};
+  CHECK(choose_attention(shape, 90, KernelSet::kBest) == AttentionKernel::kWgmmaSm90);
+  CHECK(choose_attention(shape, 80, KernelSet::kBest) == AttentionKernel::kMmaSm80);
+  CHECK(choose_attention(shape, 100, KernelSet::kBest) == AttentionKernel::kMmaSm80);
+  CHECK(choose_attention(shape, 90, KernelSet::kSm80) == AttentionKernel::kMmaSm80);
+  CHECK(choose_attention(shape, 90, KernelSet::kPlain) == AttentionKernel::kRows);
+  CHECK(choose_attention({DType::kBF16, 298, 72, true, true}, 90, KernelSet::kBest) == AttentionKernel::kMmaSm80);
+  CHECK(choose_attention({DType::kBF16, 298, 256, true, false}, 90, KernelSet::kBest) == AttentionKernel::kMmaSm80);
+  CHECK(choose_attention({DType::kBF16, 298, 256, false, true}, 90, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose_attention({DType::kF32, 298, 256, true, true}, 90, KernelSet::kBest) == AttentionKernel::kRows);
 }
 
 TEST_CASE("cuda: a head is padded to the next size that the tensor core kernel is built for") {

@@ -78,6 +78,7 @@ class CudaOps final : public Ops {
 
   void attention_rows(const Attention& args);
   void attention_mma_sm80(const Attention& args);
+  void attention_wgmma_sm90(const Attention& args);
   void delta_rule_steps(const GatedDeltaRule& args);
   void delta_rule_chunks(const GatedDeltaRule& args, DeltaRuleKernel kernel);
 

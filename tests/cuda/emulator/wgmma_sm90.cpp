@@ -1,5 +1,6 @@
 #include <treble/error.h>
 
+#include "cuda/cuda_ops.h"
 #include "cuda/linear_wgmma_sm90.h"
 
 // The emulator is a device of compute capability 8.0: choosing a kernel of Hopper is a mistake.
@@ -13,6 +14,10 @@ namespace {
 }
 
 }  // namespace
+
+void CudaOps::attention_wgmma_sm90(const Attention&) {
+  fail();
+}
 
 void swiglu_wgmma_sm90(const SwigluProduct&, WgmmaTile, int, cudaStream_t) {
   fail();
