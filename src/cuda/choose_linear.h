@@ -9,10 +9,12 @@ namespace treble::cuda {
 
 enum class LinearKernel {
   kCublasLt,  ///< tensor cores through cuBLASLt; inputs in fp32 as three bf16 terms
+  kFewRows,   ///< few fp32 rows, mma.sync, any size and alignment: linear_few_rows.cu
   kTiles,     ///< fp32 arithmetic, any size and alignment: linear_tiles.cu
 };
 
 struct LinearShape {
+  DType input_dtype;
   std::int64_t num_tokens, out_features, in_features;
   bool is_aligned;  ///< every row of input, weight and output starts at a multiple of 16 bytes
 };

@@ -9,11 +9,20 @@ using namespace treble;
 using namespace treble::cuda;
 
 TEST_CASE("cuda: products whose rows are whole 16-byte blocks go to cuBLASLt, others to tiles of any size") {
-  CHECK(choose_linear({298, 17408, 5120, true}) == LinearKernel::kCublasLt);
-  CHECK(choose_linear({1, 48, 5120, true}) == LinearKernel::kCublasLt);
-  CHECK(choose_linear({298, 17408, 5120, false}) == LinearKernel::kTiles);
-  CHECK(choose_linear({32, 1, 1024, true}) == LinearKernel::kTiles);
-  CHECK(choose_linear({97, 48, 130, true}) == LinearKernel::kTiles);
+  CHECK(choose_linear({DType::kBF16, 298, 17408, 5120, true}) == LinearKernel::kCublasLt);
+  CHECK(choose_linear({DType::kBF16, 1, 48, 5120, true}) == LinearKernel::kCublasLt);
+  CHECK(choose_linear({DType::kF32, 298, 1024, 5120, true}) == LinearKernel::kCublasLt);
+  CHECK(choose_linear({DType::kBF16, 298, 17408, 5120, false}) == LinearKernel::kTiles);
+  CHECK(choose_linear({DType::kBF16, 32, 1, 1024, true}) == LinearKernel::kTiles);
+  CHECK(choose_linear({DType::kF32, 297, 48, 130, true}) == LinearKernel::kTiles);
+}
+
+TEST_CASE("cuda: products of few fp32 rows, as the decision head has them, are one launch") {
+  CHECK(choose_linear({DType::kF32, 32, 1024, 5120, true}) == LinearKernel::kFewRows);
+  CHECK(choose_linear({DType::kF32, 1, 1, 1024, true}) == LinearKernel::kFewRows);
+  CHECK(choose_linear({DType::kF32, 97, 48, 130, false}) == LinearKernel::kFewRows);
+  CHECK(choose_linear({DType::kF32, 128, 1024, 5120, true}) == LinearKernel::kCublasLt);
+  CHECK(choose_linear({DType::kBF16, 32, 1024, 5120, true}) == LinearKernel::kCublasLt);
 }
 
 TEST_CASE("cuda: attention in bf16 runs on tensor cores for every head size of the model") {

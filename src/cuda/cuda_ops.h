@@ -72,6 +72,7 @@ class CudaOps final : public Ops {
   };
   static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
   void multiply(const TensorView& input, const LinearRun& run);
+  void multiply_few_rows(const TensorView& input, const LinearRun& run);
   void multiply_tiles(const TensorView& input, const LinearRun& run);
   void multiply_f32(const TensorView& input, const LinearRun& run);
   void swiglu_wgmma(const LinearSwiglu& args);

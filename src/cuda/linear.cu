@@ -87,8 +87,10 @@ void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
   const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
   const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
                           is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
-  const LinearShape shape{input.size(0), run.out_features, input.size(1), is_aligned};
-  if (choose_linear(shape) == LinearKernel::kTiles) return multiply_tiles(input, run);
+  const LinearShape shape{input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned};
+  const LinearKernel kernel = choose_linear(shape);
+  if (kernel == LinearKernel::kFewRows) return multiply_few_rows(input, run);
+  if (kernel == LinearKernel::kTiles) return multiply_tiles(input, run);
   const TensorView& bias = run.first->bias;
   if (input.dtype() == DType::kBF16 && !(bias && run.out_dtype == DType::kF32)) {
     const DenseShape dense{run.out_dtype, shape.num_tokens, shape.out_features, static_cast<bool>(bias)};

@@ -56,7 +56,8 @@ TEST_CASE("linear: the product of every token with every weight row, for all siz
     OpTest test("linear", backend, 41);
     for (const auto& [total_tokens, in_features, out_features] :
          {Case{1, 1, 1}, Case{1, 1024, 4}, Case{2, 64, 3}, Case{3, 20, 7}, Case{5, 33, 1}, Case{17, 96, 96},
-          Case{97, 130, 49}, Case{200, 1100, 50}, Case{30, 2500, 10}, Case{65, 1152, 200}}) {
+          Case{97, 130, 49}, Case{200, 1100, 50}, Case{30, 2500, 10}, Case{65, 1152, 200}, Case{12, 544, 16},
+          Case{33, 1056, 24}, Case{300, 64, 48}}) {
       CAPTURE(total_tokens);
       CAPTURE(in_features);
       const Operand input = test.normal(test.act(), {total_tokens, in_features});
@@ -116,6 +117,27 @@ TEST_CASE("linear: several outputs of one input, with and without bias, in both 
         for (const auto& [begin, end] : {std::pair(0, 5), {65, 66}, {76, 80}}) {
           for (const double value : test.read(wide.slice(1, begin, end))) CHECK(std::isnan(value));
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear: few fp32 rows give the same alone and among others, to the digit where the backend says so") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 47);
+    for (const std::int64_t in_features : {70, 1088}) {
+      const Operand input = test.normal(DType::kF32, {40, in_features});
+      const Weight weight = random_weight(test, 24, in_features, true);
+      const TensorView all = test.output(DType::kF32, {40, 24});
+      const Linear::Output output{&weight.linear, all};
+      const Tolerance close =
+          backend.is_batch_invariant ? Tolerance{0, 0} : product_tolerance(DType::kF32, in_features);
+      test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+      for (const auto& [begin, end] : {std::pair(0, 1), {5, 16}, {17, 40}}) {
+        const TensorView some = test.output(DType::kF32, {end - begin, 24});
+        const Linear::Output of_some{&weight.linear, some};
+        test.ops().linear({.input = input.view.rows(begin, end), .outputs = {&of_some, 1}});
+        test.expect(some, test.read(all.rows(begin, end)), close);
       }
     }
   }

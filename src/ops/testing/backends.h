@@ -16,6 +16,7 @@ struct Backend {
   bool reads_quantized = true;  ///< Linears may be NF4 or INT8
   double operand_unit = 0;      ///< half a unit in the last place of what products inside attention and the delta rule
                                 ///< are rounded to; 0: they are fp32
+  bool is_batch_invariant = false;  ///< few fp32 rows give the same digits alone and among others
 };
 
 /// Every backend of this test program that this machine can run. One at a time: making the next one changes how the

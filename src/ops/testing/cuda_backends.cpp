@@ -14,7 +14,8 @@ Backend cuda_backend(DType activation_dtype, cuda::KernelSet kernels) {
   return {.name = fmt::format("cuda {}{}", to_string(activation_dtype), is_plain ? ", plain kernels" : ""),
           .make = [=] { return cuda::make_cuda_ops({.activation_dtype = activation_dtype, .kernels = kernels}); },
           .reads_quantized = false,
-          .operand_unit = is_bf16 && !is_plain ? std::ldexp(1.0, -9) : 0};
+          .operand_unit = is_bf16 && !is_plain ? std::ldexp(1.0, -9) : 0,
+          .is_batch_invariant = true};
 }
 
 }  // namespace
