@@ -62,6 +62,8 @@ class CpuOps final : public Ops {
   /// The codes that these Linears read; what the producer did not write is made in scratch memory.
   std::vector<QuantizedInput> quantized_forms(const LinearInput& input, std::span<const LinearWeight* const> weights);
   void swiglu_onednn_bf16(const LinearSwiglu& args);
+  /// All outputs as if their epilogue were kStore.
+  void multiply(const Linear& args);
   void linear_int8_blocks(std::span<const Linear::Output* const> outputs, std::span<const QuantizedInput> forms);
   void swiglu_int8_blocks(const LinearSwiglu& args);
 

@@ -197,6 +197,21 @@ LinearKernel CpuOps::kernel_of(const TensorView& input, const LinearWeight& weig
 }
 
 void CpuOps::do_linear(const Linear& args) {
+  const Workspace::Scope scope(scratch_);
+  std::vector<Linear::Output> products(args.outputs.begin(), args.outputs.end());
+  for (Linear::Output& product : products) {
+    if (product.epilogue == Epilogue::kAdd)
+      product.out = scratch_.take(DType::kF32, {product.out.size(0), product.out.size(1)});
+  }
+  multiply({.input = args.input, .outputs = products});
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const Linear::Output& output = args.outputs[i];
+    if (output.epilogue == Epilogue::kAdd) do_add_rows({.x = output.out, .rows = products[i].out, .index = {}});
+    if (output.epilogue == Epilogue::kGelu) do_gelu({.x = output.out, .form = GeluForm::kErf});
+  }
+}
+
+void CpuOps::multiply(const Linear& args) {
   const TensorView& input = args.input.plain;
   std::vector<const Linear::Output*> tiled, in_blocks;
   for (const Linear::Output& output : args.outputs) {

@@ -62,18 +62,20 @@ class CudaOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
-  /// Some Linears of one input whose weights and whose outputs lie side by side: one product.
+  /// Some Linears of one input whose weights, biases and outputs lie side by side: one product.
   struct LinearRun {
-    const LinearWeight* first;  // its bias, if there is only one Linear
+    const LinearWeight* first;  // its weight and bias are followed by the others'
     std::int64_t out_features;
     void* out;
     std::int64_t out_stride;
     DType out_dtype;
+    Epilogue epilogue;
   };
   static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
   void multiply(const TensorView& input, const LinearRun& run);
   void multiply_few_rows(const TensorView& input, const LinearRun& run);
   void multiply_tiles(const TensorView& input, const LinearRun& run);
+  void multiply_cublas_lt(const TensorView& input, const LinearRun& run);
   void multiply_f32(const TensorView& input, const LinearRun& run);
   void swiglu_wgmma(const LinearSwiglu& args);
 

@@ -41,10 +41,9 @@ __global__ void __launch_bounds__(kThreads) gelu_kernel(Rows<T> x, std::int64_t 
 #pragma unroll
   for (int j = 0; j < kGroup; ++j) {
     const float v = values[j];
-    constexpr float kTwiceSqrtTwoOverPi = 1.5957691216057308f, kSqrtHalf = 0.70710678118654752f;
+    constexpr float kTwiceSqrtTwoOverPi = 1.5957691216057308f;
     // (1 + tanh(u)) / 2 = sigmoid(2 u)
-    values[j] =
-        is_tanh ? v * sigmoid(kTwiceSqrtTwoOverPi * (v + 0.044715f * v * v * v)) : 0.5f * v * erfcf(-v * kSqrtHalf);
+    values[j] = is_tanh ? v * sigmoid(kTwiceSqrtTwoOverPi * (v + 0.044715f * v * v * v)) : gelu_erf(v);
   }
   store_group(values, x.row(blockIdx.x), i, width, is_aligned);
 }

@@ -90,25 +90,43 @@ void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
   const LinearShape shape{input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned};
   const LinearKernel kernel = choose_linear(shape);
   if (kernel == LinearKernel::kFewRows) return multiply_few_rows(input, run);
-  if (kernel == LinearKernel::kTiles) return multiply_tiles(input, run);
+  const auto store = [&](const LinearRun& product) {
+    kernel == LinearKernel::kTiles ? multiply_tiles(input, product) : multiply_cublas_lt(input, product);
+  };
+  const TensorView out =
+      TensorView(run.out, run.out_dtype, {shape.num_tokens, run.out_stride}).slice(1, 0, run.out_features);
+  if (run.epilogue == Epilogue::kAdd) {
+    const Workspace::Scope scope(scratch_);
+    const TensorView product = scratch_.take(run.out_dtype, {shape.num_tokens, run.out_features});
+    LinearRun aside = run;
+    aside.out = product.data();
+    aside.out_stride = run.out_features;
+    store(aside);
+    return do_add_rows({.x = out, .rows = product, .index = {}});
+  }
+  store(run);
+  if (run.epilogue == Epilogue::kGelu) do_gelu({.x = out, .form = GeluForm::kErf});
+}
+
+void CudaOps::multiply_cublas_lt(const TensorView& input, const LinearRun& run) {
   const TensorView& bias = run.first->bias;
   if (input.dtype() == DType::kBF16 && !(bias && run.out_dtype == DType::kF32)) {
-    const DenseShape dense{run.out_dtype, shape.num_tokens, shape.out_features, static_cast<bool>(bias)};
+    const DenseShape dense{run.out_dtype, input.size(0), run.out_features, static_cast<bool>(bias)};
     if (choose_dense(dense, compute_capability_, num_sms_, options_.kernels) == DenseKernel::kWgmmaSm90) {
-      linear_wgmma_sm90({.num_tokens = shape.num_tokens,
+      linear_wgmma_sm90({.num_tokens = input.size(0),
                          .out_features = run.out_features,
-                         .in_features = shape.in_features,
+                         .in_features = input.size(1),
                          .input = input.data(),
                          .input_stride = input.stride(0),
                          .weight = run.first->weight.data(),
                          .out = run.out,
                          .out_stride = run.out_stride},
-                        choose_wgmma_tile(shape.num_tokens, run.out_features, num_sms_), num_sms_, stream_.get());
+                        choose_wgmma_tile(input.size(0), run.out_features, num_sms_), num_sms_, stream_.get());
       return;
     }
-    cublas_lt_.multiply({.num_tokens = shape.num_tokens,
+    cublas_lt_.multiply({.num_tokens = input.size(0),
                          .out_features = run.out_features,
-                         .in_features = shape.in_features,
+                         .in_features = input.size(1),
                          .input = input.data(),
                          .input_stride = input.stride(0),
                          .weight = run.first->weight.data(),

@@ -30,6 +30,7 @@ struct FewRows {
   std::int64_t num_rows, out_features, in_features;
   bool is_aligned;  // rows of input and weight start at multiples of 16 bytes
   Rows<Out> out;
+  Epilogue epilogue;
 };
 
 /// Elements [i, i + 8) of a row of `count`, zeros past its end.
@@ -116,7 +117,10 @@ __global__ void __launch_bounds__(kThreads) linear_few_rows_kernel(FewRows<Out> 
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) x += partial[warp][i / kOutputs][i % kOutputs];
     if (args.bias) x += widen(args.bias[output]);
-    args.out.row(row)[output] = narrow<Out>(x);
+    Out& out = args.out.row(row)[output];
+    if (args.epilogue == Epilogue::kAdd) x += widen(out);
+    if (args.epilogue == Epilogue::kGelu) x = gelu_erf(round_to<Out>(x));
+    out = narrow<Out>(x);
   }
 }
 
@@ -148,7 +152,8 @@ void CudaOps::multiply_few_rows(const TensorView& input, const LinearRun& run) {
                            run.out_features,
                            in_features,
                            is_aligned,
-                           Rows<Out>{static_cast<Out*>(run.out), run.out_stride}};
+                           Rows<Out>{static_cast<Out*>(run.out), run.out_stride},
+                           run.epilogue};
     launch("linear_few_rows", stream_.get(),
            {dim3(blocks_for(run.out_features, kOutputs), blocks_for(num_rows, kTileRows * num_tiles)), kThreads},
            kernel_for<Out>(num_tiles, is_whole), few);

@@ -192,6 +192,12 @@ __device__ __forceinline__ float inverse_sqrt_as(float x) {
   return 1.0f / sqrtf(x);
 }
 
+/// GELU in its exact form.
+__device__ __forceinline__ float gelu_erf(float x) {
+  constexpr float kSqrtHalf = 0.70710678118654752f;
+  return 0.5f * x * erfcf(-x * kSqrtHalf);
+}
+
 /// The sequence that a token lies in: the last n with cu_seqlens[n] <= token.
 __device__ __forceinline__ int sequence_of(const std::int32_t* cu_seqlens, int num_seqs, std::int32_t token) {
   int low = 0, high = num_seqs;  // cu_seqlens[low] <= token < cu_seqlens[high]

@@ -23,16 +23,9 @@ struct Pass {
     ops.layer_norm({.x = x, .weight = weights.weight, .bias = weights.bias, .eps = kLayerNormEps, .out = out});
   }
 
-  void apply(const LinearWeight& weight, const TensorView& input, const TensorView& out) const {
-    ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, out}}});
-  }
-
-  /// x += weight(input)
-  void add_linear(const LinearWeight& weight, const TensorView& input, const TensorView& x) const {
-    const Workspace::Scope scope(workspace);
-    const TensorView delta = rows(x.size(0), x.size(1));
-    apply(weight, input, delta);
-    ops.add_rows({.x = x, .rows = delta, .index = {}});
+  void apply(const LinearWeight& weight, const TensorView& input, const TensorView& out,
+             Epilogue epilogue = Epilogue::kStore) const {
+    ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, out, epilogue}}});
   }
 
   /// x += second(gelu(first(input)))
@@ -40,31 +33,28 @@ struct Pass {
                        const TensorView& x) const {
     const Workspace::Scope scope(workspace);
     const TensorView inner = rows(input.size(0), first.out_features());
-    apply(first, input, inner);
-    ops.gelu({.x = inner, .form = GeluForm::kErf});
-    add_linear(second, inner, x);
+    apply(first, input, inner, Epilogue::kGelu);
+    apply(second, inner, x, Epilogue::kAdd);
   }
 
-  /// x += MHA(input, memory), each record's rows reading its own memory rows.
-  /// input [R, w], memory [M, w]; the borders of the records in both are cu_input and cu_memory [N + 1]
-  void add_attention(const HeadAttentionWeights& weights, const TensorView& input, const TensorView& cu_input,
-                     const TensorView& memory, const TensorView& cu_memory, const TensorView& x) const {
+  /// x += MHA, each record's rows reading its own memory rows.
+  /// query [R, w], key_value [M, 2 w]; the borders of the records in both are cu_query and cu_memory [N + 1]
+  void add_attention(const HeadAttentionWeights& weights, const TensorView& query, const TensorView& cu_query,
+                     const TensorView& key_value, const TensorView& cu_memory, const TensorView& x) const {
     const Workspace::Scope scope(workspace);
     const std::int64_t w = config.width, heads = config.heads, head_dim = w / heads;
-    const std::int64_t num_rows = input.size(0), num_memory = memory.size(0);
-    const TensorView query = rows(num_rows, w), key_value = rows(num_memory, 2 * w), mixed = rows(num_rows, w);
-    apply(weights.query, input, query);
-    apply(weights.key_value, memory, key_value);
+    const std::int64_t num_rows = query.size(0), num_memory = key_value.size(0);
+    const TensorView mixed = rows(num_rows, w);
     ops.attention({.query = query.reshape({num_rows, heads, head_dim}),
                    .key = key_value.slice(1, 0, w).reshape({num_memory, heads, head_dim}),
                    .value = key_value.slice(1, w, 2 * w).reshape({num_memory, heads, head_dim}),
                    .gate = {},
-                   .cu_seqlens_q = cu_input,
+                   .cu_seqlens_q = cu_query,
                    .cu_seqlens_k = cu_memory,
                    .causal = false,
                    .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
                    .out = mixed});
-    add_linear(weights.out_proj, mixed, x);
+    apply(weights.out_proj, mixed, x, Epilogue::kAdd);
   }
 };
 
@@ -77,23 +67,50 @@ void run_evidence_layer(const Pass& pass, const EvidenceLayerWeights& weights, c
   const TensorView evidence = pass.rows(memory.size(0), memory.size(1));
   pass.norm(weights.query_norm, options, normed);
   pass.norm(weights.memory_norm, memory, evidence);
-  pass.add_attention(weights.attention, normed, cu_options, evidence, cu_seqlens, options);
+  {
+    const Workspace::Scope attention_scope(pass.workspace);
+    const std::int64_t w = pass.config.width;
+    const TensorView query = pass.rows(options.size(0), w), key_value = pass.rows(memory.size(0), 2 * w);
+    pass.apply(weights.attention.query, normed, query);
+    pass.apply(weights.attention.key_value, evidence, key_value);
+    pass.add_attention(weights.attention, query, cu_options, key_value, cu_seqlens, options);
+  }
   pass.norm(weights.feedforward_norm, options, normed);
   pass.add_feedforward(weights.feedforward_in, weights.feedforward_out, normed, options);
 }
 
 /// Pre-norm: the fields of a record look at each other, then at the record.
-/// fields [Q, w] in and out; memory [T, w], not normed here
+/// fields [Q, w] in and out; memory_key_value [T, 2 w]: the memory, not normed, as this layer reads it
 void run_decoder_layer(const Pass& pass, const DecoderLayerWeights& weights, const TensorView& fields,
-                       const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
+                       const TensorView& cu_questions, const TensorView& memory_key_value,
+                       const TensorView& cu_seqlens) {
   const Workspace::Scope scope(pass.workspace);
-  const TensorView normed = pass.rows(fields.size(0), fields.size(1));
+  const std::int64_t num_fields = fields.size(0), w = pass.config.width;
+  const TensorView normed = pass.rows(num_fields, w), self = pass.rows(num_fields, 3 * w);
+  const TensorView query = self.slice(1, 0, w), key_value = self.slice(1, w, 3 * w);
   pass.norm(weights.norm1, fields, normed);
-  pass.add_attention(weights.self_attn, normed, cu_questions, normed, cu_questions, fields);
+  pass.ops.linear({.input = normed,
+                   .outputs = std::array{Linear::Output{&weights.self_attn.query, query},
+                                         Linear::Output{&weights.self_attn.key_value, key_value}}});
+  pass.add_attention(weights.self_attn, query, cu_questions, key_value, cu_questions, fields);
   pass.norm(weights.norm2, fields, normed);
-  pass.add_attention(weights.multihead_attn, normed, cu_questions, memory, cu_seqlens, fields);
+  pass.apply(weights.multihead_attn.query, normed, query);
+  pass.add_attention(weights.multihead_attn, query, cu_questions, memory_key_value, cu_seqlens, fields);
   pass.norm(weights.norm3, fields, normed);
   pass.add_feedforward(weights.linear1, weights.linear2, normed, fields);
+}
+
+/// The decoder layers, each with the memory's keys and values: projections of one input, so one call.
+/// fields [Q, w] in and out; memory [T, w]
+void run_decoder(const Pass& pass, const std::vector<DecoderLayerWeights>& layers, const TensorView& fields,
+                 const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
+  const Workspace::Scope scope(pass.workspace);
+  std::vector<Linear::Output> key_values;
+  for (const DecoderLayerWeights& layer : layers)
+    key_values.push_back({&layer.multihead_attn.key_value, pass.rows(memory.size(0), 2 * pass.config.width)});
+  pass.ops.linear({.input = memory, .outputs = key_values});
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    run_decoder_layer(pass, layers[i], fields, cu_questions, key_values[i].out, cu_seqlens);
 }
 
 /// out [Q, w] = softmax over the question's own options of (option . query / sqrt(w)), times the options.
@@ -153,7 +170,7 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
   // Options: their place in the record, their own words, their question; then the evidence.
   const TensorView options = pass.rows(O, w);
   pass.apply(weights.option_context_projection, context, options);
-  pass.add_linear(weights.option_lexical_projection, lexical, options);
+  pass.apply(weights.option_lexical_projection, lexical, options, Epilogue::kAdd);
   {
     const Workspace::Scope question_scope(workspace);
     const TensorView per_question = pass.rows(Q, w);
@@ -176,16 +193,14 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
     ops.add_rows({.x = fields, .rows = whole, .index = record});
     ops.add_rows({.x = fields, .rows = weights.type_embedding, .index = host_view(batch.question_types)});
   }
-  for (const DecoderLayerWeights& layer : weights.layers)
-    run_decoder_layer(pass, layer, fields, cu_questions, memory, cu_seqlens);
+  run_decoder(pass, weights.layers, fields, cu_questions, memory, cu_seqlens);
 
   // Scores: do the option's words fit the question, and do field and option agree?
   pass.norm(weights.field_norm, fields, fields);
   pass.norm(weights.option_norm, options, options);
   const TensorView features = pass.rows(O, 4 * w), inner = pass.rows(O, w), residual = pass.rows(O, 1);
   ops.option_features({.fields = fields, .options = options, .owner = owner, .out = features});
-  pass.apply(weights.residual_scorer_in, features, inner);
-  ops.gelu({.x = inner, .form = GeluForm::kErf});
+  pass.apply(weights.residual_scorer_in, features, inner, Epilogue::kGelu);
   pass.apply(weights.residual_scorer_out, inner, residual);
 
   ops.add_rows({.x = asked, .rows = last, .index = record});  // the anchor: question plus the record's last token

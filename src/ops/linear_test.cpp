@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "ops/testing/op_test.h"
 
@@ -139,6 +140,47 @@ TEST_CASE("linear: few fp32 rows give the same alone and among others, to the di
         test.ops().linear({.input = input.view.rows(begin, end), .outputs = {&of_some, 1}});
         test.expect(some, test.read(all.rows(begin, end)), close);
       }
+    }
+  }
+}
+
+TEST_CASE("linear: a product is added to what is there, or goes through GELU, where the caller says so") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 48);
+    constexpr std::int64_t kFeatures = 72;
+    for (const std::int64_t total_tokens : {3, 300}) {
+      for (const DType in : {test.act(), DType::kF32}) {
+        const Operand input = test.normal(in, {total_tokens, kFeatures});
+        const Weight weight = random_weight(test, 40, kFeatures, true);
+        const Operand wide = test.normal(DType::kF32, {total_tokens, 48});
+        const TensorView sums = wide.view.slice(1, 8, 48), activated = test.output(in, {total_tokens, 40});
+        const std::vector<double> before = test.read(sums);
+        const std::array outputs = {Linear::Output{&weight.linear, sums, Epilogue::kAdd},
+                                    Linear::Output{&weight.linear, activated, Epilogue::kGelu}};
+        test.ops().linear({.input = input.view, .outputs = outputs});
+        std::vector<double> added = product(input.values, weight), expected;
+        for (const double x : added) expected.push_back(0.5 * x * std::erfc(-x / std::numbers::sqrt2));
+        for (std::size_t i = 0; i < added.size(); ++i) added[i] += before[i];
+        test.expect(sums, added, product_tolerance(DType::kF32, kFeatures));
+        // The product is rounded, then its GELU, whose slope is below 1.2.
+        test.expect(activated, expected, tolerance(in, kFeatures, 2 / std::sqrt(static_cast<double>(kFeatures)), 2));
+      }
+    }
+  }
+}
+
+TEST_CASE("linear: outputs whose weights, biases and columns lie side by side are each their own product") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 49);
+    for (const DType in : {test.act(), DType::kF32}) {
+      const Operand input = test.normal(in, {9, 64});
+      const Weight weight = random_weight(test, 48, 64, true);
+      const LinearWeight first = weight.linear.rows(0, 16), second = weight.linear.rows(16, 48);
+      const TensorView out = test.output(DType::kF32, {9, 48});
+      const std::array outputs = {Linear::Output{&first, out.slice(1, 0, 16)},
+                                  Linear::Output{&second, out.slice(1, 16, 48)}};
+      test.ops().linear({.input = input.view, .outputs = outputs});
+      test.expect(out, product(input.values, weight), product_tolerance(DType::kF32, 64));
     }
   }
 }

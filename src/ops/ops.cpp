@@ -162,6 +162,8 @@ void Ops::linear(const Linear& args) {
     const std::string name = fmt::format("output {}", i);
     check.linear_weight(name, *output.weight, in_features);
     check(name, output.out, {activation_dtype(), kF32}, {num_rows, output.weight->out_features()});
+    check.require(output.epilogue != Epilogue::kAdd || output.out.dtype() == kF32,
+                  fmt::format("{} adds up in {}, expected f32", name, to_string(output.out.dtype())));
   }
   do_linear(args);
 }

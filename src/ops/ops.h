@@ -63,11 +63,19 @@ struct RmsNorm {
   LinearInput out;  // [T, h]
 };
 
+/// What becomes of a product.
+enum class Epilogue {
+  kStore,  ///< out = product
+  kAdd,    ///< out += product
+  kGelu,   ///< out = gelu(product), the product rounded like out; the exact form
+};
+
 /// Several Linears that read one input: out_i = input W_i^T + bias_i, accumulated in fp32 and rounded once.
 struct Linear {
   struct Output {
     const LinearWeight* weight;
-    TensorView out;  // [T, out_features] act or f32, rows may be strided
+    TensorView out;  // [T, out_features] act or f32, rows may be strided; f32 with kAdd
+    Epilogue epilogue = Epilogue::kStore;
   };
   LinearInput input;  // [T, in_features]
   std::span<const Output> outputs;
