@@ -125,12 +125,18 @@ Kernel<T> kernel_for(std::int64_t head_dim) {
 
 void CudaOps::do_attention(const Attention& args) {
   if (args.query.size(0) == 0) return;
-  const AttentionShape shape{args.query.dtype(), args.query.size(0), args.query.size(2),
+  const AttentionShape shape{args.query.dtype(),
+                             args.query.size(0),
+                             args.query.size(2),
                              rows_are_aligned(args.query, args.key, args.value, args.gate, args.out.plain),
-                             args.scale > 0};
+                             args.scale > 0,
+                             args.causal,
+                             static_cast<bool>(args.gate)};
   switch (choose_attention(shape, compute_capability_, options_.kernels)) {
     case AttentionKernel::kRows:
       return attention_rows(args);
+    case AttentionKernel::kFewQueries:
+      return attention_few_queries(args);
     case AttentionKernel::kMmaSm80:
       return attention_mma_sm80(args);
     case AttentionKernel::kWgmmaSm90:

@@ -80,6 +80,7 @@ class CudaOps final : public Ops {
   void swiglu_wgmma(const LinearSwiglu& args);
 
   void attention_rows(const Attention& args);
+  void attention_few_queries(const Attention& args);
   void attention_mma_sm80(const Attention& args);
   void attention_wgmma_sm90(const Attention& args);
   void delta_rule_steps(const GatedDeltaRule& args);

@@ -205,6 +205,30 @@ TEST_CASE("attention: few queries of many keys, as the decision head asks") {
   }
 }
 
+TEST_CASE("attention: few fp32 queries give the same alone and packed, to the digit where the backend says so") {
+  for (const Backend& backend : backends()) {
+    for (const std::int64_t head_dim : {64, 24, 13}) {
+      OpTest test("attention", backend, 11);
+      const Lengths queries = {3, 17, 0, 1, 9}, keys = {64, 2100, 5, 65, 9};
+      Inputs inputs = random_inputs(test, DType::kF32, {2, 1, head_dim}, queries, keys);
+      inputs.causal = false;
+      const TensorView out = run(test, inputs);
+      test.expect(out, define(inputs), tolerance_of(test, inputs));
+      const Tolerance close = backend.is_batch_invariant ? Tolerance{0, 0} : tolerance_of(test, inputs);
+      for (std::size_t n = 0; n < queries.size(); ++n) {
+        if (queries[n] == 0) continue;
+        Inputs alone = inputs;
+        alone.q_borders = {0, queries[n]};
+        alone.k_borders = {0, keys[n]};
+        alone.query.view = inputs.query.view.rows(inputs.q_borders[n], inputs.q_borders[n + 1]);
+        alone.key.view = inputs.key.view.rows(inputs.k_borders[n], inputs.k_borders[n + 1]);
+        alone.value.view = inputs.value.view.rows(inputs.k_borders[n], inputs.k_borders[n + 1]);
+        test.expect(run(test, alone), test.read(out.rows(inputs.q_borders[n], inputs.q_borders[n + 1])), close);
+      }
+    }
+  }
+}
+
 TEST_CASE("attention: queries are the last rows of their sequence") {
   for (const Backend& backend : backends()) {
     for (const std::int32_t num_queries : {1, 5, 64, 130}) {
