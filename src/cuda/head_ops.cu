@@ -10,26 +10,35 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 
-/// A block takes one span and kGroup columns a thread. The rows may lie in pinned host memory: over the bus, 16 bytes a
-/// thread are four times as fast as single elements, and several rows on their way hide its latency.
+constexpr int kSpanColumns = kWarpSize * kGroup;  // of a block
+
+/// A block takes one span and kSpanColumns columns; its warps take the rows in turn, and their sums are added in order.
+/// The rows may lie in pinned host memory: a short span is then one trip over the bus, 16 bytes a lane.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     span_mean_kernel(Rows<const T> rows, const std::int32_t* index, const std::int32_t* spans, std::int64_t width,
                      bool is_aligned, Rows<float> out) {
-  const std::int64_t column = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
-  if (column >= width) return;
+  __shared__ float partial[kWarps][kSpanColumns];
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.y) * kSpanColumns;
   const std::int32_t begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
   float sums[kGroup] = {};
 #pragma unroll 4
-  for (std::int32_t t = begin; t < end; ++t) {
+  for (std::int32_t t = begin + warp_id(); t < end; t += kWarps) {
     float values[kGroup];
-    load_group(rows.row(index ? index[t] : t), column, width, is_aligned, values);
+    load_group(rows.row(index ? index[t] : t), first_column + lane_id() * kGroup, width, is_aligned, values);
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) sums[j] += values[j];
   }
 #pragma unroll
-  for (int j = 0; j < kGroup; ++j) sums[j] /= static_cast<float>(end - begin);
-  store_group(sums, out.row(blockIdx.x), column, width, is_aligned);
+  for (int j = 0; j < kGroup; ++j) partial[warp_id()][lane_id() * kGroup + j] = sums[j];
+  sync_block();
+  static_assert(kSpanColumns == kThreads);
+  const std::int64_t column = first_column + threadIdx.x;
+  if (column >= width) return;
+  float sum = 0;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) sum += partial[warp][threadIdx.x];
+  out.row(blockIdx.x)[column] = sum / static_cast<float>(end - begin);
 }
 
 template <typename T>
@@ -116,8 +125,8 @@ void CudaOps::do_span_mean(const SpanMean& args) {
   const std::int32_t* spans = staging_.bring(args.spans.as<std::int32_t>(), 2 * num_spans);
   with_type(args.rows.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("span_mean", stream_.get(), {rows_and_columns(num_spans, width, kGroup), kThreads}, span_mean_kernel<T>,
-           const_rows<T>(args.rows), index, spans, width, rows_are_aligned(args.rows, args.out),
+    launch("span_mean", stream_.get(), {dim3(blocks_for(num_spans, 1), blocks_for(width, kSpanColumns)), kThreads},
+           span_mean_kernel<T>, const_rows<T>(args.rows), index, spans, width, rows_are_aligned(args.rows),
            rows_of<float>(args.out));
   });
 }
