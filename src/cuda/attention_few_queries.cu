@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/borders.h"
 #include "cuda/choose_attention.h"
 #include "cuda/cuda_ops.h"
+#include "cuda/few_queries_schedule.h"
 #include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
+#include "cuda/scratch.h"
 
 // Softmax attention in fp32 for few queries of many keys, as the decision head asks. A block takes 16 queries of one
 // head and a range of their sequence's keys; its four warps take 16 of the keys in turn. A second kernel puts the
@@ -21,24 +24,13 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kQueries = 16;
+constexpr int kQueries = kFewQueriesPerTile;
 constexpr int kKeys = 16;   // that a warp takes at once
-constexpr int kDim = 64;    // features of a head, zeros past its own
+constexpr int kDim = kFewQueriesDim;    // features of a head, zeros past its own
 constexpr int kPieces = 2;  // of 32 features, which eight lanes of a row of four read
 constexpr int kTerms = 3;
-constexpr int kMostRanges = kWarpSize;  // a lane for each when they are put together
-
-/// A block's queries and keys: rows of the batch.
-struct Tile {
-  std::int32_t first_query, num_queries;
-  std::int32_t first_key, num_keys;
-};
-
-/// Tiles of the same queries, one for each range of keys.
-struct Group {
-  std::int32_t first_query, num_queries;
-  std::int32_t first_tile, num_tiles;
-};
+static_assert(kFewQueriesMostRanges <= kWarpSize);  // a lane for each when they are put together
+static_assert(kFewQueriesKeysPerStep == kWarps * kKeys);
 
 /// What a tile leaves of every head and query: the weighted sums, the largest score and the total of the weights.
 struct Parts {
@@ -49,7 +41,7 @@ struct Parts {
 
 struct AttentionFewQueries {
   Heads<const float> query, key, value;
-  const Tile* tiles;
+  const FewQueriesTile* tiles;
   int head_dim, group;
   bool is_aligned;
   float score_scale;  // to powers of two
@@ -92,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) attention_few_queries_kernel(Attenti
   constexpr int kStride = kDim + 4;
   __shared__ float warp_sums[kWarps][kQueries][kStride];
   __shared__ float warp_maxima[kWarps][kQueries], warp_totals[kWarps][kQueries];
-  const Tile tile = args.tiles[blockIdx.x];
+  const FewQueriesTile tile = args.tiles[blockIdx.x];
   const int head = static_cast<int>(blockIdx.y), kv_head = head / args.group;
   const int row = lane_id() / 4, quarter = lane_id() % 4;
 
@@ -220,8 +212,8 @@ __global__ void __launch_bounds__(kThreads) attention_few_queries_kernel(Attenti
 
 /// A warp takes one query and head.
 __global__ void __launch_bounds__(kThreads)
-    merge_ranges_kernel(Parts parts, const Group* groups, int head_dim, Rows<float> out) {
-  const Group group = groups[blockIdx.x];
+    merge_ranges_kernel(Parts parts, const FewQueriesGroup* groups, int head_dim, Rows<float> out) {
+  const FewQueriesGroup group = groups[blockIdx.x];
   const int query = static_cast<int>(blockIdx.y) * kWarps + warp_id(), head = static_cast<int>(blockIdx.z);
   if (query >= group.num_queries) return;
   const auto part = [&](int range) {
@@ -248,46 +240,23 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Keys of a tile. Many queries fill the GPU without ranges, and their parts would take much memory.
-std::int32_t keys_of_range(std::int32_t num_queries, std::int32_t num_keys) {
-  constexpr std::int32_t kManyQueries = 256, kFewestKeys = kWarps * kKeys;
-  if (num_queries > kManyQueries) return num_keys;
-  const std::int32_t keys = (num_keys + kMostRanges - 1) / kMostRanges;
-  return (keys + kFewestKeys - 1) / kFewestKeys * kFewestKeys;
-}
-
 }  // namespace
 
 void CudaOps::attention_few_queries(const Attention& args) {
   const std::int64_t num_heads = args.query.size(1), head_dim = args.query.size(2);
-  const std::int32_t* q = args.cu_seqlens_q.as<std::int32_t>();
-  const std::int32_t* k = args.cu_seqlens_k.as<std::int32_t>();
-  std::vector<Tile> tiles;
-  std::vector<Group> groups;
-  for (std::int64_t n = 0; n + 1 < args.cu_seqlens_q.size(0); ++n) {
-    const std::int32_t range = keys_of_range(q[n + 1] - q[n], k[n + 1] - k[n]);
-    for (std::int32_t query = q[n]; query < q[n + 1]; query += kQueries) {
-      const std::int32_t num_queries = std::min(kQueries, q[n + 1] - query);
-      Group group{query, num_queries, static_cast<std::int32_t>(tiles.size()), 0};
-      for (std::int32_t key = k[n]; key < k[n + 1]; key += range, ++group.num_tiles)
-        tiles.push_back({query, num_queries, key, std::min(range, k[n + 1] - key)});
-      groups.push_back(group);
-    }
-  }
-  const auto num_tiles = static_cast<std::int64_t>(tiles.size()), num_groups = static_cast<std::int64_t>(groups.size());
+  const FewQueriesPlan plan = plan_few_queries(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k));
+  const auto num_tiles = std::ssize(plan.tiles), num_groups = std::ssize(plan.groups);
   const Workspace::Scope scope(scratch_);
   Parts parts{};
-  if (num_tiles > num_groups) {
-    const auto take = [&](std::int64_t width) {
-      return scratch_.take(DType::kF32, {num_tiles * num_heads * kQueries, width}).as<float>();
-    };
-    parts = {take(kDim), take(1), take(1)};
+  if (plan.has_parts()) {
+    const FewQueriesScratch taken = take_few_queries_scratch(scratch_, num_tiles * num_heads * kQueries);
+    parts = {taken.sums.as<float>(), taken.maxima.as<float>(), taken.totals.as<float>()};
   }
   const bool is_aligned = rows_are_aligned(args.query, args.key, args.value, args.out.plain) && head_dim % 4 == 0;
   const AttentionFewQueries few{const_heads<float>(args.query),
                                 const_heads<float>(args.key),
                                 const_heads<float>(args.value),
-                                staging_.bring(tiles.data(), num_tiles),
+                                staging_.bring(plan.tiles.data(), num_tiles),
                                 static_cast<int>(head_dim),
                                 static_cast<int>(num_heads / args.key.size(1)),
                                 is_aligned,
@@ -300,7 +269,7 @@ void CudaOps::attention_few_queries(const Attention& args) {
   if (!parts.sums) return;
   launch("attention_few_queries: ranges", stream_.get(),
          {dim3(blocks_for(num_groups, 1), blocks_for(kQueries, kWarps), blocks_for(num_heads, 1)), kThreads},
-         merge_ranges_kernel, parts, staging_.bring(groups.data(), num_groups), static_cast<int>(head_dim),
+         merge_ranges_kernel, parts, staging_.bring(plan.groups.data(), num_groups), static_cast<int>(head_dim),
          rows_of<float>(args.out.plain));
 }
 

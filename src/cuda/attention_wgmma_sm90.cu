@@ -1,3 +1,4 @@
+#include "cuda/borders.h"
 #include "cuda/attention_wgmma_sm90.cuh"
 
 #include <array>
@@ -28,11 +29,8 @@ CUtensorMap head_rows_map(const TensorView& view, int tokens) {
 void CudaOps::attention_wgmma_sm90(const Attention& args) {
   using namespace attention_wgmma;
   const auto num_heads = static_cast<std::int32_t>(args.query.size(1));
-  const auto borders = [](const TensorView& view) {
-    return std::span(view.as<std::int32_t>(), static_cast<std::size_t>(view.size(0)));
-  };
   const AttentionPlan plan =
-      plan_attention_sm90(borders(args.cu_seqlens_q), borders(args.cu_seqlens_k), args.causal, num_heads, num_sms_);
+      plan_attention_sm90(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k), args.causal, num_heads, num_sms_);
   constexpr float kLog2E = 1.4426950408889634f;
   const AttentionWgmma wgmma{head_rows_map(args.query, kQueries),
                              head_rows_map(args.key, kKeys),

@@ -53,13 +53,13 @@ TEST_CASE("cuda: attention with heads of 256 runs on wgmma where the device has 
 }
 
 TEST_CASE("cuda: attention in fp32 of the decision head runs on tensor cores, other fp32 attention row by row") {
-  CHECK(choose_attention({DType::kF32, 32, 64, true}, KernelSet::kBest) == AttentionKernel::kFewQueries);
-  CHECK(choose_attention({DType::kF32, 1, 13, false}, KernelSet::kSm80) == AttentionKernel::kFewQueries);
-  CHECK(choose_attention({DType::kF32, 32, 64, true}, KernelSet::kPlain) == AttentionKernel::kRows);
-  CHECK(choose_attention({DType::kF32, 8, 1024, true}, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose_attention({DType::kF32, 32, 64, true}, 80, KernelSet::kBest) == AttentionKernel::kFewQueries);
+  CHECK(choose_attention({DType::kF32, 1, 13, false}, 90, KernelSet::kSm80) == AttentionKernel::kFewQueries);
+  CHECK(choose_attention({DType::kF32, 32, 64, true}, 80, KernelSet::kPlain) == AttentionKernel::kRows);
+  CHECK(choose_attention({DType::kF32, 8, 1024, true}, 80, KernelSet::kBest) == AttentionKernel::kRows);
   const AttentionShape causal{DType::kF32, 32, 64, true, true, false}, gated{DType::kF32, 32, 64, true, false, true};
-  CHECK(choose_attention(causal, KernelSet::kBest) == AttentionKernel::kRows);
-  CHECK(choose_attention(gated, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose_attention(causal, 80, KernelSet::kBest) == AttentionKernel::kRows);
+  CHECK(choose_attention(gated, 80, KernelSet::kBest) == AttentionKernel::kRows);
 }
 
 TEST_CASE("cuda: a head is padded to the next size that the tensor core kernel is built for") {

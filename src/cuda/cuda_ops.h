@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/choose_delta_rule.h"
+#include "cuda/choose_linear.h"
 #include "cuda/cublas_lt.h"
 #include "cuda/current_device.h"
 #include "cuda/device_memory.h"
@@ -72,11 +73,12 @@ class CudaOps final : public Ops {
     Epilogue epilogue;
   };
   static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
-  void multiply(const TensorView& input, const LinearRun& run);
+  void multiply(const TensorView& input, std::span<const Linear::Output> outputs);
+  TensorView terms_of(const TensorView& input);
+  void multiply(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run);
   void multiply_few_rows(const TensorView& input, const LinearRun& run);
   void multiply_tiles(const TensorView& input, const LinearRun& run);
-  void multiply_cublas_lt(const TensorView& input, const LinearRun& run);
-  void multiply_f32(const TensorView& input, const LinearRun& run);
+  void multiply_cublas_lt(const TensorView& terms, std::int64_t num_tokens, const LinearRun& run);
   void swiglu_wgmma(const LinearSwiglu& args);
 
   void attention_rows(const Attention& args);

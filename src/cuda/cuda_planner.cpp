@@ -1,8 +1,12 @@
 #include "cuda/cuda_planner.h"
 
 #include <algorithm>
+#include <array>
 
+#include "cuda/borders.h"
+#include "cuda/choose_attention.h"
 #include "cuda/choose_linear.h"
+#include "cuda/few_queries_schedule.h"
 #include "cuda/memory_sizes.h"
 #include "cuda/scratch.h"
 
@@ -29,14 +33,25 @@ TensorView CudaPlanner::upload(Workspace& workspace, const TensorView& host) {
   return host.at(workspace.take(host.dtype(), {host.num_elements()}).data());
 }
 
-void CudaPlanner::do_linear(const Linear& args) {
-  for (const Linear::Output& output : args.outputs) {
-    const bool is_direct =
-        args.input.plain.dtype() == DType::kBF16 && !(output.weight->bias && output.out.dtype() == DType::kF32);
-    if (is_direct) continue;
-    const Workspace::Scope scope(scratch_);
-    take_product_scratch(scratch_, args.input.plain, output.out.dtype(), output.out.size(1));
+void CudaPlanner::plan_products(const TensorView& input, std::span<const Linear::Output> outputs) {
+  const Workspace::Scope scope(scratch_);
+  const std::int64_t num_tokens = input.size(0), in_features = input.size(1);
+  const bool is_split = input.dtype() == DType::kF32;
+  bool has_terms = false;
+  for (const Linear::Output& output : outputs) {
+    const std::int64_t out_features = output.out.size(1);
+    const LinearKernel kernel = choose_linear({input.dtype(), num_tokens, out_features, in_features, true});
+    if (kernel == LinearKernel::kFewRows) continue;
+    if (is_split && !has_terms) take_terms(scratch_, activation_dtype(), num_tokens, in_features);
+    has_terms = true;
+    const Workspace::Scope output_scope(scratch_);
+    if (output.epilogue == Epilogue::kAdd) take_product(scratch_, output.out.dtype(), num_tokens, out_features);
+    if (is_split && output.out.dtype() == DType::kBF16) take_sums(scratch_, num_tokens, out_features);
   }
+}
+
+void CudaPlanner::do_linear(const Linear& args) {
+  plan_products(args.input.plain, args.outputs);
 }
 
 void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
@@ -44,10 +59,21 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
   const SwigluShape shape{activation_dtype(), args.gate->out_features(), args.gate->in_features(), true, true};
   if (choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) return;
   const Workspace::Scope scope(scratch_);
-  const TensorView both =
-      take_swiglu_scratch(scratch_, activation_dtype(), args.input.plain.size(0), args.gate->out_features());
-  if (args.input.plain.dtype() == DType::kF32)
-    take_product_scratch(scratch_, args.input.plain, both.dtype(), both.size(1));
+  const std::int64_t width = args.gate->out_features();
+  const TensorView both = take_swiglu_scratch(scratch_, activation_dtype(), args.input.plain.size(0), width);
+  const std::array outputs = {Linear::Output{args.gate, both.slice(1, 0, width)},
+                              Linear::Output{args.up, both.slice(1, width, 2 * width)}};
+  plan_products(args.input.plain, outputs);
+}
+
+void CudaPlanner::do_attention(const Attention& args) {
+  const AttentionShape shape{args.query.dtype(), args.query.size(0), args.query.size(2), true, args.scale > 0,
+                             args.causal,        static_cast<bool>(args.gate)};
+  if (choose_attention(shape, compute_capability_, options_.kernels) != AttentionKernel::kFewQueries) return;
+  const FewQueriesPlan plan = plan_few_queries(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k));
+  if (!plan.has_parts()) return;
+  const Workspace::Scope scope(scratch_);
+  take_few_queries_scratch(scratch_, std::ssize(plan.tiles) * args.query.size(1) * kFewQueriesPerTile);
 }
 
 void CudaPlanner::do_gated_delta_rule(const GatedDeltaRule& args) {

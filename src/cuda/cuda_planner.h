@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "cuda/make_cuda_ops.h"
@@ -27,6 +28,8 @@ class CudaPlanner final : public Planner {
   void download(const TensorView&, void*) override {}
 
  private:
+  void plan_products(const TensorView& input, std::span<const Linear::Output> outputs);
+  void do_attention(const Attention& args) override;
   void do_linear(const Linear& args) override;
   void do_linear_swiglu(const LinearSwiglu& args) override;
   void do_gated_delta_rule(const GatedDeltaRule& args) override;
@@ -34,7 +37,6 @@ class CudaPlanner final : public Planner {
   void do_rms_norm(const RmsNorm&) override {}
   void do_rotary_tables(const RotaryTables&) override {}
   void do_attention_inputs(const AttentionInputs&) override {}
-  void do_attention(const Attention&) override {}
   void do_delta_rule_inputs(const DeltaRuleInputs&) override {}
   void do_gated_rms_norm(const GatedRmsNorm&) override {}
   void do_layer_norm(const LayerNorm&) override {}

@@ -12,23 +12,23 @@
 // A bf16 weight is exact in a tensor core; an fp32 input is not. It is taken apart into three bf16 terms,
 //     x = high + middle + low,   8 bits of its 24 each,
 // whose products with the weight are added up in fp32: three products instead of one in fp32, which is an order of
-// magnitude slower, and as exact. Not-a-number stays one, and infinity becomes one.
+// magnitude slower, and as exact. Where activations are bf16, such inputs come from values with 8 bits; two terms keep
+// 16, which is exact beside them. Not-a-number stays one, and infinity becomes one.
 
 namespace treble::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTerms = kProductTerms;
 
-/// terms [kTerms, T, width]
-__global__ void __launch_bounds__(kThreads) split_kernel(Rows<const float> input, std::int64_t num_tokens,
-                                                         std::int64_t width, bool is_aligned, bfloat16* terms) {
+/// terms [num_terms, T, width]
+__global__ void __launch_bounds__(kThreads)
+    split_kernel(Rows<const float> input, std::int64_t num_tokens, std::int64_t width, int num_terms, bool is_aligned,
+                 bfloat16* terms) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (i >= width) return;
   float rest[kGroup];
   load_group(input.row(blockIdx.x), i, width, is_aligned, rest);
-#pragma unroll
-  for (int term = 0; term < kTerms; ++term) {
+  for (int term = 0; term < num_terms; ++term) {
     float rounded[kGroup];
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) rounded[j] = round_to<bfloat16>(rest[j]);
@@ -79,25 +79,44 @@ bool is_multiple_of_16(const void* address) {
 }  // namespace
 
 void CudaOps::do_linear(const Linear& args) {
-  if (args.input.plain.size(0) == 0) return;
-  for (const LinearRun& run : merge_outputs(args.outputs)) multiply(args.input.plain, run);
+  if (args.input.plain.size(0) > 0) multiply(args.input.plain, args.outputs);
 }
 
-void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
-  const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
-  const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
-                          is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
-  const LinearShape shape{input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned};
-  const LinearKernel kernel = choose_linear(shape);
+void CudaOps::multiply(const TensorView& input, std::span<const Linear::Output> outputs) {
+  const Workspace::Scope scope(scratch_);
+  TensorView terms;  // once for all products of cuBLASLt
+  for (const LinearRun& run : merge_outputs(outputs)) {
+    const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
+    const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
+                            is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
+    const LinearKernel kernel =
+        choose_linear({input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned});
+    if (kernel == LinearKernel::kCublasLt && !terms) terms = terms_of(input);
+    multiply(input, terms, kernel, run);
+  }
+}
+
+/// An input as tensor cores read it: itself if it is bf16, else [num_terms * T, in_features].
+TensorView CudaOps::terms_of(const TensorView& input) {
+  if (input.dtype() == DType::kBF16) return input;
+  const std::int64_t num_tokens = input.size(0), width = input.size(1);
+  const TensorView terms = take_terms(scratch_, activation_dtype(), num_tokens, width);
+  const int num_terms = num_product_terms(activation_dtype());
+  launch("linear: splitting fp32", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads}, split_kernel,
+         const_rows<float>(input), num_tokens, width, num_terms, rows_are_aligned(input), terms.as<bfloat16>());
+  return terms;
+}
+
+void CudaOps::multiply(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run) {
+  const std::int64_t num_tokens = input.size(0);
   if (kernel == LinearKernel::kFewRows) return multiply_few_rows(input, run);
   const auto store = [&](const LinearRun& product) {
-    kernel == LinearKernel::kTiles ? multiply_tiles(input, product) : multiply_cublas_lt(input, product);
+    kernel == LinearKernel::kTiles ? multiply_tiles(input, product) : multiply_cublas_lt(terms, num_tokens, product);
   };
-  const TensorView out =
-      TensorView(run.out, run.out_dtype, {shape.num_tokens, run.out_stride}).slice(1, 0, run.out_features);
+  const TensorView out = TensorView(run.out, run.out_dtype, {num_tokens, run.out_stride}).slice(1, 0, run.out_features);
   if (run.epilogue == Epilogue::kAdd) {
     const Workspace::Scope scope(scratch_);
-    const TensorView product = scratch_.take(run.out_dtype, {shape.num_tokens, run.out_features});
+    const TensorView product = take_product(scratch_, run.out_dtype, num_tokens, run.out_features);
     LinearRun aside = run;
     aside.out = product.data();
     aside.out_stride = run.out_features;
@@ -108,27 +127,28 @@ void CudaOps::multiply(const TensorView& input, const LinearRun& run) {
   if (run.epilogue == Epilogue::kGelu) do_gelu({.x = out, .form = GeluForm::kErf});
 }
 
-void CudaOps::multiply_cublas_lt(const TensorView& input, const LinearRun& run) {
+void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_tokens, const LinearRun& run) {
+  const std::int64_t in_features = terms.size(1), num_terms = terms.size(0) / num_tokens;
   const TensorView& bias = run.first->bias;
-  if (input.dtype() == DType::kBF16 && !(bias && run.out_dtype == DType::kF32)) {
-    const DenseShape dense{run.out_dtype, input.size(0), run.out_features, static_cast<bool>(bias)};
+  if (num_terms == 1 && !(bias && run.out_dtype == DType::kF32)) {
+    const DenseShape dense{run.out_dtype, num_tokens, run.out_features, static_cast<bool>(bias)};
     if (choose_dense(dense, compute_capability_, num_sms_, options_.kernels) == DenseKernel::kWgmmaSm90) {
-      linear_wgmma_sm90({.num_tokens = input.size(0),
+      linear_wgmma_sm90({.num_tokens = num_tokens,
                          .out_features = run.out_features,
-                         .in_features = input.size(1),
-                         .input = input.data(),
-                         .input_stride = input.stride(0),
+                         .in_features = in_features,
+                         .input = terms.data(),
+                         .input_stride = terms.stride(0),
                          .weight = run.first->weight.data(),
                          .out = run.out,
                          .out_stride = run.out_stride},
-                        choose_wgmma_tile(input.size(0), run.out_features, num_sms_), num_sms_, stream_.get());
+                        choose_wgmma_tile(num_tokens, run.out_features, num_sms_), num_sms_, stream_.get());
       return;
     }
-    cublas_lt_.multiply({.num_tokens = input.size(0),
+    cublas_lt_.multiply({.num_tokens = num_tokens,
                          .out_features = run.out_features,
-                         .in_features = input.size(1),
-                         .input = input.data(),
-                         .input_stride = input.stride(0),
+                         .in_features = in_features,
+                         .input = terms.data(),
+                         .input_stride = terms.stride(0),
                          .weight = run.first->weight.data(),
                          .bias = bias.data(),
                          .out = run.out,
@@ -137,33 +157,18 @@ void CudaOps::multiply_cublas_lt(const TensorView& input, const LinearRun& run) 
                          .adds = false});
     return;
   }
-  multiply_f32(input, run);
-}
-
-/// Of an fp32 input, or with a bias to an fp32 output.
-void CudaOps::multiply_f32(const TensorView& input, const LinearRun& run) {
-  const std::int64_t num_tokens = input.size(0), width = input.size(1);
   const Workspace::Scope scope(scratch_);
-  const bool is_split = input.dtype() == DType::kF32;
-  const int num_terms = is_split ? kTerms : 1;
-  const ProductScratch taken = take_product_scratch(scratch_, input, run.out_dtype, run.out_features);
-  const TensorView terms = is_split ? taken.terms : input;
-  if (is_split) {
-    launch("linear: splitting fp32", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads},
-           split_kernel, const_rows<float>(input), num_tokens, width, rows_are_aligned(input), terms.as<bfloat16>());
-  }
   const bool is_narrow = run.out_dtype == DType::kBF16;
   Rows<float> out{static_cast<float*>(run.out), run.out_stride};
-  if (is_narrow) out = rows_of<float>(taken.sums);
-  const TensorView& bias = run.first->bias;
+  if (is_narrow) out = rows_of<float>(take_sums(scratch_, num_tokens, run.out_features));
   if (bias) {
     launch("linear: bias", stream_.get(), {rows_and_columns(num_tokens, run.out_features, 1), kThreads},
            fill_bias_kernel, bias.as<bfloat16>(), run.out_features, out);
   }
-  for (int term = num_terms - 1; term >= 0; --term) {  // the smallest first
+  for (std::int64_t term = num_terms - 1; term >= 0; --term) {  // the smallest first
     cublas_lt_.multiply({.num_tokens = num_tokens,
                          .out_features = run.out_features,
-                         .in_features = width,
+                         .in_features = in_features,
                          .input = terms.rows(term * num_tokens, (term + 1) * num_tokens).data(),
                          .input_stride = terms.stride(0),
                          .weight = run.first->weight.data(),
@@ -196,7 +201,7 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   const TensorView both = take_swiglu_scratch(scratch_, activation_dtype(), num_tokens, width);
   const TensorView gate = both.slice(1, 0, width), up = both.slice(1, width, 2 * width);
   const std::array outputs = {Linear::Output{args.gate, gate}, Linear::Output{args.up, up}};
-  for (const LinearRun& run : merge_outputs(outputs)) multiply(args.input.plain, run);
+  multiply(args.input.plain, outputs);
   with_type(activation_dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("linear_swiglu", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads}, swiglu_kernel<T>,

@@ -2,14 +2,22 @@
 
 namespace treble::cuda {
 
-ProductScratch take_product_scratch(Workspace& scratch, const TensorView& input, DType out_dtype,
-                                    std::int64_t out_features) {
-  const std::int64_t num_tokens = input.size(0);
-  ProductScratch taken;
-  if (input.dtype() == DType::kF32)
-    taken.terms = scratch.take(DType::kBF16, {kProductTerms * num_tokens, input.size(1)});
-  if (out_dtype == DType::kBF16) taken.sums = scratch.take(DType::kF32, {num_tokens, out_features});
-  return taken;
+TensorView take_terms(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens, std::int64_t in_features) {
+  return scratch.take(DType::kBF16, {num_product_terms(activation_dtype) * num_tokens, in_features});
+}
+
+TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t out_features) {
+  return scratch.take(DType::kF32, {num_tokens, out_features});
+}
+
+TensorView take_product(Workspace& scratch, DType out_dtype, std::int64_t num_tokens, std::int64_t out_features) {
+  return scratch.take(out_dtype, {num_tokens, out_features});
+}
+
+FewQueriesScratch take_few_queries_scratch(Workspace& scratch, std::int64_t num_rows) {
+  const TensorView sums = scratch.take(DType::kF32, {num_rows, kFewQueriesDim});
+  const TensorView maxima = scratch.take(DType::kF32, {num_rows});
+  return {sums, maxima, scratch.take(DType::kF32, {num_rows})};
 }
 
 TensorView take_swiglu_scratch(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens,

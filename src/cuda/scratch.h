@@ -9,15 +9,25 @@
 
 namespace treble::cuda {
 
-inline constexpr int kProductTerms = 3;  // bf16 terms of an fp32 input (linear.cu)
+/// bf16 terms that an fp32 input of a product becomes: 16 of its 24 bits beside bf16 activations, else all (linear.cu).
+constexpr int num_product_terms(DType activation_dtype) {
+  return activation_dtype == DType::kBF16 ? 2 : 3;
+}
+/// [num_product_terms * T, in_features] bf16
+TensorView take_terms(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens, std::int64_t in_features);
+/// Sums of a product of several terms before they are rounded, [T, out_features] f32.
+TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t out_features);
+/// A product that is then added to what is there, [T, out_features].
+TensorView take_product(Workspace& scratch, DType out_dtype, std::int64_t num_tokens, std::int64_t out_features);
 
-/// Of a product whose input is fp32, or whose bias meets an fp32 output.
-struct ProductScratch {
-  TensorView terms;  ///< [kProductTerms * T, in_features] bf16; empty where the input is bf16
-  TensorView sums;   ///< [T, out_features] f32; empty where the output is f32
+/// What tiles of the head's attention leave of each query, where ranges of its keys are put together.
+struct FewQueriesScratch {
+  TensorView sums;            ///< [rows, dim] f32
+  TensorView maxima, totals;  ///< [rows] f32
 };
-ProductScratch take_product_scratch(Workspace& scratch, const TensorView& input, DType out_dtype,
-                                    std::int64_t out_features);
+inline constexpr std::int64_t kFewQueriesDim = 64;  // features of a head, padded
+/// @param num_rows  tiles * heads * kFewQueriesPerTile
+FewQueriesScratch take_few_queries_scratch(Workspace& scratch, std::int64_t num_rows);
 
 /// Gate and up side by side, [T, 2 * intermediate_size].
 TensorView take_swiglu_scratch(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens,

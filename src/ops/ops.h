@@ -71,6 +71,7 @@ enum class Epilogue {
 };
 
 /// Several Linears that read one input: out_i = input W_i^T + bias_i, accumulated in fp32 and rounded once.
+/// Where act is bf16, a backend may read 16 bits of an fp32 input instead of 24.
 struct Linear {
   struct Output {
     const LinearWeight* weight;
