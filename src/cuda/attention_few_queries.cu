@@ -25,9 +25,9 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kQueries = kFewQueriesPerTile;
-constexpr int kKeys = 16;   // that a warp takes at once
-constexpr int kDim = kFewQueriesDim;    // features of a head, zeros past its own
-constexpr int kPieces = 2;  // of 32 features, which eight lanes of a row of four read
+constexpr int kKeys = 16;             // that a warp takes at once
+constexpr int kDim = kFewQueriesDim;  // features of a head, zeros past its own
+constexpr int kPieces = 2;            // of 32 features, which eight lanes of a row of four read
 constexpr int kTerms = 3;
 static_assert(kFewQueriesMostRanges <= kWarpSize);  // a lane for each when they are put together
 static_assert(kFewQueriesKeysPerStep == kWarps * kKeys);

@@ -1,10 +1,10 @@
-#include "cuda/borders.h"
 #include "cuda/attention_wgmma_sm90.cuh"
 
 #include <array>
 #include <cstddef>
 #include <span>
 
+#include "cuda/borders.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
 #include "cuda/tensor_map.h"
@@ -29,8 +29,8 @@ CUtensorMap head_rows_map(const TensorView& view, int tokens) {
 void CudaOps::attention_wgmma_sm90(const Attention& args) {
   using namespace attention_wgmma;
   const auto num_heads = static_cast<std::int32_t>(args.query.size(1));
-  const AttentionPlan plan =
-      plan_attention_sm90(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k), args.causal, num_heads, num_sms_);
+  const AttentionPlan plan = plan_attention_sm90(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k),
+                                                 args.causal, num_heads, num_sms_);
   constexpr float kLog2E = 1.4426950408889634f;
   const AttentionWgmma wgmma{head_rows_map(args.query, kQueries),
                              head_rows_map(args.key, kKeys),

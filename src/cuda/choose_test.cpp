@@ -57,7 +57,8 @@ TEST_CASE("cuda: attention in fp32 of the decision head runs on tensor cores, ot
   CHECK(choose_attention({DType::kF32, 1, 13, false}, 90, KernelSet::kSm80) == AttentionKernel::kFewQueries);
   CHECK(choose_attention({DType::kF32, 32, 64, true}, 80, KernelSet::kPlain) == AttentionKernel::kRows);
   CHECK(choose_attention({DType::kF32, 8, 1024, true}, 80, KernelSet::kBest) == AttentionKernel::kRows);
-  const AttentionShape causal{DType::kF32, 32, 64, true, true, false}, gated{DType::kF32, 32, 64, true, false, true};
+  const AttentionShape causal{DType::kF32, 32, 64, true, true, true, false},
+      gated{DType::kF32, 32, 64, true, true, false, true};
   CHECK(choose_attention(causal, 80, KernelSet::kBest) == AttentionKernel::kRows);
   CHECK(choose_attention(gated, 80, KernelSet::kBest) == AttentionKernel::kRows);
 }

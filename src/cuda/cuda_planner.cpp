@@ -67,8 +67,8 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
 }
 
 void CudaPlanner::do_attention(const Attention& args) {
-  const AttentionShape shape{args.query.dtype(), args.query.size(0), args.query.size(2), true, args.scale > 0,
-                             args.causal,        static_cast<bool>(args.gate)};
+  const AttentionShape shape{args.query.dtype(), args.query.size(0), args.query.size(2),          true,
+                             args.scale > 0,     args.causal,        static_cast<bool>(args.gate)};
   if (choose_attention(shape, compute_capability_, options_.kernels) != AttentionKernel::kFewQueries) return;
   const FewQueriesPlan plan = plan_few_queries(borders_of(args.cu_seqlens_q), borders_of(args.cu_seqlens_k));
   if (!plan.has_parts()) return;
