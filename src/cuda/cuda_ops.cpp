@@ -5,6 +5,7 @@
 
 #include "cuda/check_fits.h"
 #include "cuda/cuda_planner.h"
+#include "cuda/event_stopwatch.h"
 #include "cuda/memory_sizes.h"
 #include "cuda/status.h"
 
@@ -141,6 +142,10 @@ HeldMemory CudaOps::held_memory() const {
 
 void CudaOps::synchronize() {
   check(cudaStreamSynchronize(stream_.get()), "running kernels");
+}
+
+std::unique_ptr<Stopwatch> CudaOps::make_stopwatch() {
+  return std::make_unique<EventStopwatch>(stream_.get());
 }
 
 }  // namespace treble::cuda

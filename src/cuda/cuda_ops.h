@@ -36,6 +36,7 @@ class CudaOps final : public Ops {
   TensorView upload(Workspace& workspace, const TensorView& host) override;
   void download(const TensorView& source, void* host) override;
   void synchronize() override;
+  std::unique_ptr<Stopwatch> make_stopwatch() override;
   std::unique_ptr<Planner> make_planner() const override;
   void reserve(const MemoryNeeds& needs) override;
   HeldMemory held_memory() const override;

@@ -4,7 +4,6 @@
 #include <treble/error.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <memory>
 
@@ -16,12 +15,6 @@
 
 namespace treble {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double, std::milli>(end - begin).count();
-}
 
 /// Copies a view [T, h] of activations to the host and hands it on as f32.
 void observe(Ops& ops, const HiddenObserver& observer, const std::string& stage, const TensorView& view) {
@@ -82,9 +75,9 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
   const std::shared_ptr<void> binding = ops_->bind_thread();
   const ThreadCount threads(num_threads_);
   const Workspace::Scope scope(workspace_);
-  const auto now = [&] {
-    if (timings) ops_->synchronize();
-    return Clock::now();
+  const std::unique_ptr<Stopwatch> stopwatch = timings ? ops_->make_stopwatch() : nullptr;
+  const auto mark = [&] {
+    if (stopwatch) stopwatch->mark();
   };
   Trace trace;
   if (observer) {
@@ -92,18 +85,20 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
       if (is_observed(stage)) observe(*ops_, observer, stage, view);
     };
   }
-  const Clock::time_point start = now();
+  mark();
   TensorView media_features;
   if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
-  const Clock::time_point vision_done = now();
+  mark();
   const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
   if (observer) observe(*ops_, observer, "hidden", hidden);
-  const Clock::time_point backbone_done = now();
+  mark();
   const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
+  mark();
   if (timings) {
-    timings->vision_ms += ms_between(start, vision_done);
-    timings->backbone_ms += ms_between(vision_done, backbone_done);
-    timings->head_ms += ms_between(backbone_done, now());
+    const std::vector<double> stages = stopwatch->stages_ms();
+    timings->vision_ms += stages[0];
+    timings->backbone_ms += stages[1];
+    timings->head_ms += stages[2];
   }
   return unpack_logits(records, logits);
 }

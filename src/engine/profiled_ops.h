@@ -38,6 +38,7 @@ class ProfiledOps final : public Ops {
   TensorView upload(Workspace& workspace, const TensorView& host) override { return ops_->upload(workspace, host); }
   void download(const TensorView& source, void* host) override { ops_->download(source, host); }
   void synchronize() override { ops_->synchronize(); }
+  std::unique_ptr<Stopwatch> make_stopwatch() override { return ops_->make_stopwatch(); }
   std::unique_ptr<Planner> make_planner() const override { return ops_->make_planner(); }
   HeldMemory held_memory() const override { return ops_->held_memory(); }
   void reserve(const MemoryNeeds& needs) override { ops_->reserve(needs); }

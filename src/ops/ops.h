@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/mapped_file.h"
+#include "ops/stopwatch.h"
 #include "quant/linear_weight.h"
 #include "tensor/tensor_view.h"
 #include "tensor/workspace.h"
@@ -304,6 +305,8 @@ class Ops {
   virtual HeldMemory held_memory() const { return {}; }
   /// Returns when all calls before it are done: for measurements.
   virtual void synchronize() {}
+  /// Of what a device does, not of the calls that ask for it.
+  virtual std::unique_ptr<Stopwatch> make_stopwatch() { return std::make_unique<HostStopwatch>(); }
 
   /// Memory for the input of these Linears, in the form that their formats want it.
   virtual LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,

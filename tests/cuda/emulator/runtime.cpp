@@ -142,6 +142,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = nullptr;
   return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, 0);
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = 0;  // nothing here takes a device's time
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t) {
   return cudaSuccess;
 }
