@@ -34,15 +34,18 @@ TEST_CASE("cuda planner: weights are counted as the arena places them, tables wh
   }
 }
 
-TEST_CASE("cuda planner: bf16 products need no scratch, fp32 inputs three bf16 terms") {
-  CudaPlanner planner({});
+TEST_CASE("cuda planner: bf16 products need no scratch, nor few fp32 rows; many become two bf16 terms") {
+  CudaPlanner planner({.activation_dtype = DType::kBF16});
   const LinearWeight linear = weight(planner, 256, 128);
   Linear::Output output{&linear, view(planner, DType::kBF16, {64, 256})};
   planner.linear({.input = view(planner, DType::kBF16, {64, 128}), .outputs = {&output, 1}});
   CHECK(planner.needs().scratch == 0);
   output.out = view(planner, DType::kF32, {64, 256});
   planner.linear({.input = view(planner, DType::kF32, {64, 128}), .outputs = {&output, 1}});
-  CHECK(planner.needs().scratch == 3 * 64 * 128 * 2);
+  CHECK(planner.needs().scratch == 0);
+  output.out = view(planner, DType::kF32, {300, 256});
+  planner.linear({.input = view(planner, DType::kF32, {300, 128}), .outputs = {&output, 1}});
+  CHECK(planner.needs().scratch == 2 * 300 * 128 * 2);
 }
 
 TEST_CASE("cuda planner: SwiGLU holds gate and up at once, and calls that follow use the same scratch") {
