@@ -78,37 +78,51 @@ __global__ void __launch_bounds__(kThreads)
   row[3 * width + i] = fabsf(field - option);
 }
 
-/// By a whole warp. Norms are floored, so a zero vector has cosine 0 with everything.
-__device__ float cosine(const float* a, const float* b, std::int64_t count, float floor) {
+/// What a cosine of two vectors is made of.
+struct CosineSums {
   float product = 0, a_squares = 0, b_squares = 0;
-  for (std::int64_t i = lane_id(); i < count; i += kWarpSize) {
-    product += a[i] * b[i];
-    a_squares += a[i] * a[i];
-    b_squares += b[i] * b[i];
+
+  /// A thread's share of a block's.
+  __device__ void add(const float* a, const float* b, std::int64_t count) {
+    for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+      product += a[i] * b[i];
+      a_squares += a[i] * a[i];
+      b_squares += b[i] * b[i];
+    }
   }
-  const float norms = fmaxf(sqrtf(warp_sum(a_squares)), floor) * fmaxf(sqrtf(warp_sum(b_squares)), floor);
-  return warp_sum(product) / norms;
-}
+  /// The whole block's. @param partial  [32] in shared memory
+  __device__ void reduce(float* partial) {
+    product = block_sum(product, partial);
+    a_squares = block_sum(a_squares, partial);
+    b_squares = block_sum(b_squares, partial);
+  }
+  /// Norms are floored, so a zero vector has cosine 0 with everything.
+  __device__ float cosine(float floor) const {
+    return product / (fmaxf(sqrtf(a_squares), floor) * fmaxf(sqrtf(b_squares), floor));
+  }
+};
 
 struct OptionLogitsOperands {
   Rows<const float> fields, options, anchor, lexical, residual;
   const std::int32_t* owner;
-  std::int64_t num_options, width, hidden_size;
+  std::int64_t width, hidden_size;
   float prior_scale, joint_scale, residual_gate;
   float* out;
 };
 
-/// A warp for each option.
+/// A block for each option.
 __global__ void __launch_bounds__(kThreads) option_logits_kernel(OptionLogitsOperands args) {
+  __shared__ float partial[kWarpSize];
   constexpr float kLexicalFloor = 1e-12f, kJointFloor = 1e-8f;
-  const std::int64_t option = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_id();
-  if (option >= args.num_options) return;
-  const std::int64_t question = args.owner[option];
-  const float prior = cosine(args.lexical.row(option), args.anchor.row(question), args.hidden_size, kLexicalFloor);
-  const float joint = cosine(args.fields.row(question), args.options.row(option), args.width, kJointFloor);
-  if (lane_id() > 0) return;
-  args.out[option] =
-      args.prior_scale * prior + args.residual_gate * (args.joint_scale * joint + *args.residual.row(option));
+  const std::int64_t option = blockIdx.x, question = args.owner[option];
+  CosineSums prior, joint;
+  prior.add(args.lexical.row(option), args.anchor.row(question), args.hidden_size);
+  joint.add(args.fields.row(question), args.options.row(option), args.width);
+  prior.reduce(partial);
+  joint.reduce(partial);
+  if (threadIdx.x > 0) return;
+  args.out[option] = args.prior_scale * prior.cosine(kLexicalFloor) +
+                     args.residual_gate * (args.joint_scale * joint.cosine(kJointFloor) + *args.residual.row(option));
 }
 
 dim3 rows_and_columns(std::int64_t num_rows, std::int64_t width, std::int64_t per_thread) {
@@ -161,12 +175,12 @@ void CudaOps::do_option_features(const OptionFeatures& args) {
 void CudaOps::do_option_logits(const OptionLogits& args) {
   const std::int64_t num_options = args.options.size(0);
   if (num_options == 0) return;
-  launch("option_logits", stream_.get(), {dim3(blocks_for(num_options, kWarps)), kThreads}, option_logits_kernel,
+  launch("option_logits", stream_.get(), {dim3(blocks_for(num_options, 1)), kThreads}, option_logits_kernel,
          OptionLogitsOperands{
              const_rows<float>(args.fields), const_rows<float>(args.options), const_rows<float>(args.anchor),
              const_rows<float>(args.lexical), const_rows<float>(args.residual),
-             staging_.bring(args.owner.as<std::int32_t>(), num_options), num_options, args.fields.size(1),
-             args.anchor.size(1), args.prior_scale, args.joint_scale, args.residual_gate, args.out.as<float>()});
+             staging_.bring(args.owner.as<std::int32_t>(), num_options), args.fields.size(1), args.anchor.size(1),
+             args.prior_scale, args.joint_scale, args.residual_gate, args.out.as<float>()});
 }
 
 }  // namespace treble::cuda
