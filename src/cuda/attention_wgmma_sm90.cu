@@ -46,7 +46,10 @@ void CudaOps::attention_wgmma_sm90(const Attention& args) {
                              args.scale * kLog2E};
   const int num_consumers = plan.queries_per_tile / kQueries;
   launch("attention_wgmma_sm90", stream_.get(),
-         {dim3(static_cast<unsigned>(plan.num_blocks)), num_threads(num_consumers), shared_bytes(num_consumers)},
+         {.grid = dim3(static_cast<unsigned>(plan.num_blocks)),
+          .num_threads = num_threads(num_consumers),
+          .shared_bytes = shared_bytes(num_consumers),
+          .starts_early = true},
          num_consumers == 1 ? attention_wgmma_kernel<1> : attention_wgmma_kernel<2>, wgmma);
 }
 

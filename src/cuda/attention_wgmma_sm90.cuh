@@ -458,6 +458,7 @@ __global__ void __launch_bounds__(num_threads(kConsumers), 1)
   if constexpr (kHasWgmma) {
     const std::uint32_t start = shared_address(dynamic_shared());
     const SharedMemory shared{(start + kAlignment - 1) / kAlignment * kAlignment, kConsumers};
+    wait_for_earlier_kernels();
     const int begin = args.items[blockIdx.x], end = args.items[blockIdx.x + 1];
     if (threadIdx.x == 0) {
       constexpr int kReaders = 4 * kConsumers;  // warps

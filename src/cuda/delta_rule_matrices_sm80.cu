@@ -285,6 +285,7 @@ __global__ void __launch_bounds__(kThreads) chunk_matrices_kernel(Operands args)
   const int num_parts = static_cast<int>(gridDim.z);
   const int first_head = args.sharing * part / num_parts;
   const int num_heads = args.sharing * (part + 1) / num_parts - first_head;
+  wait_for_earlier_kernels();
   const Chunk chunk = args.chunks[blockIdx.x];
   const int thread = static_cast<int>(threadIdx.x), lane = lane_id(), warp = warp_id(), first_row = kBlock * warp;
   const std::int64_t chunk_index = blockIdx.x;
@@ -355,11 +356,13 @@ __global__ void __launch_bounds__(kThreads) chunk_matrices_kernel(Operands args)
 }  // namespace
 
 void make_chunk_matrices(cudaStream_t stream, const Operands& args, std::int64_t num_chunks) {
-  launch(
-      "delta_rule: chunk matrices", stream,
-      {dim3(blocks_for(num_chunks, 1), static_cast<unsigned>(args.num_k_heads), blocks_for(args.sharing, kMostHeads)),
-       kThreads, sizeof(Shared)},
-      chunk_matrices_kernel, args);
+  launch("delta_rule: chunk matrices", stream,
+         {.grid = dim3(blocks_for(num_chunks, 1), static_cast<unsigned>(args.num_k_heads),
+                       blocks_for(args.sharing, kMostHeads)),
+          .num_threads = kThreads,
+          .shared_bytes = sizeof(Shared),
+          .starts_early = true},
+         chunk_matrices_kernel, args);
 }
 
 }  // namespace treble::cuda::delta_rule

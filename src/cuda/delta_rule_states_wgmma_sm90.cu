@@ -287,6 +287,7 @@ __global__ void __launch_bounds__(num_threads(kConsumers), 1) chunk_states_wgmma
   const std::uint32_t start = shared_address(dynamic_shared());
   auto& shared =
       *reinterpret_cast<Shared<kConsumers>*>(dynamic_shared() + (kAlignment - start % kAlignment) % kAlignment);
+  wait_for_earlier_kernels();
   const Sequence sequence = args.sequences[blockIdx.x];
   const int head = static_cast<int>(blockIdx.y);
   const Chunk first = args.chunks[sequence.first_chunk];
@@ -319,9 +320,11 @@ __global__ void __launch_bounds__(num_threads(kConsumers), 1) chunk_states_wgmma
 template <int kConsumers>
 void launch_kernel(cudaStream_t stream, const Operands& args, std::int64_t num_seqs, std::int64_t value_dim) {
   launch("delta_rule: chunk states", stream,
-         {dim3(blocks_for(num_seqs, 1), static_cast<unsigned>(args.num_v_heads),
-               blocks_for(value_dim, kConsumers * kValueBlock)),
-          num_threads(kConsumers), sizeof(Shared<kConsumers>) + kAlignment},
+         {.grid = dim3(blocks_for(num_seqs, 1), static_cast<unsigned>(args.num_v_heads),
+                       blocks_for(value_dim, kConsumers * kValueBlock)),
+          .num_threads = num_threads(kConsumers),
+          .shared_bytes = sizeof(Shared<kConsumers>) + kAlignment,
+          .starts_early = true},
          chunk_states_wgmma_kernel<kConsumers>, args);
 }
 

@@ -297,6 +297,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       prefetch_map(out_map);
     }
     sync_cluster();
+    wait_for_earlier_kernels();
     const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroup;
     if (warpgroup == C::kConsumers) {
       shrink_registers<C::kProducerRegisters>();
@@ -366,7 +367,8 @@ void launch_tiles(std::string_view name, const Operands& of, int num_sms, cudaSt
          {.grid = dim3(static_cast<unsigned>(num_clusters * kClusterSize)),
           .num_threads = C::kThreads,
           .shared_bytes = C::kSharedBytes,
-          .cluster_size = kClusterSize},
+          .cluster_size = kClusterSize,
+          .starts_early = true},
          linear_wgmma_kernel<C>, weight_map, input_map, out_map, schedule);
 }
 
