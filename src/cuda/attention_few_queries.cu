@@ -81,6 +81,7 @@ __device__ __forceinline__ void load_features(const float* row, int feature, con
 
 template <bool kIsWhole>
 __global__ void __launch_bounds__(kThreads) attention_few_queries_kernel(AttentionFewQueries args) {
+  wait_for_earlier_kernels();
   constexpr int kStride = kDim + 4;
   __shared__ float warp_sums[kWarps][kQueries][kStride];
   __shared__ float warp_maxima[kWarps][kQueries], warp_totals[kWarps][kQueries];
@@ -213,6 +214,7 @@ __global__ void __launch_bounds__(kThreads) attention_few_queries_kernel(Attenti
 /// A warp takes one query and head.
 __global__ void __launch_bounds__(kThreads)
     merge_ranges_kernel(Parts parts, const FewQueriesGroup* groups, int head_dim, Rows<float> out) {
+  wait_for_earlier_kernels();
   const FewQueriesGroup group = groups[blockIdx.x];
   const int query = static_cast<int>(blockIdx.y) * kWarps + warp_id(), head = static_cast<int>(blockIdx.z);
   if (query >= group.num_queries) return;
@@ -263,12 +265,12 @@ void CudaOps::attention_few_queries(const Attention& args) {
                                 args.scale * 1.4426950408889634f,  // log2(e)
                                 parts,
                                 rows_of<float>(args.out.plain)};
-  launch("attention_few_queries", stream_.get(), {dim3(blocks_for(num_tiles, 1), blocks_for(num_heads, 1)), kThreads},
-         is_aligned && head_dim == kDim ? attention_few_queries_kernel<true> : attention_few_queries_kernel<false>,
-         few);
+  launch(
+      "attention_few_queries", stream_.get(), early(dim3(blocks_for(num_tiles, 1), blocks_for(num_heads, 1)), kThreads),
+      is_aligned && head_dim == kDim ? attention_few_queries_kernel<true> : attention_few_queries_kernel<false>, few);
   if (!parts.sums) return;
   launch("attention_few_queries: ranges", stream_.get(),
-         {dim3(blocks_for(num_groups, 1), blocks_for(kQueries, kWarps), blocks_for(num_heads, 1)), kThreads},
+         early(dim3(blocks_for(num_groups, 1), blocks_for(kQueries, kWarps), blocks_for(num_heads, 1)), kThreads),
          merge_ranges_kernel, parts, staging_.bring(plan.groups.data(), num_groups), static_cast<int>(head_dim),
          rows_of<float>(args.out.plain));
 }

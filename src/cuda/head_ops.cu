@@ -18,6 +18,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     span_mean_kernel(Rows<const T> rows, const std::int32_t* index, const std::int32_t* spans, std::int64_t width,
                      bool is_aligned, Rows<float> out) {
+  wait_for_earlier_kernels();
   __shared__ float partial[kWarps][kSpanColumns];
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.y) * kSpanColumns;
   const std::int32_t begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
@@ -43,6 +44,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) gelu_kernel(Rows<T> x, std::int64_t width, bool is_tanh, bool is_aligned) {
+  wait_for_earlier_kernels();
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (i >= width) return;
   float values[kGroup];
@@ -60,6 +62,7 @@ __global__ void __launch_bounds__(kThreads) gelu_kernel(Rows<T> x, std::int64_t 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     add_rows_kernel(Rows<float> x, Rows<const T> rows, const std::int32_t* index, std::int64_t width) {
+  wait_for_earlier_kernels();
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
   if (column >= width) return;
   x.row(blockIdx.x)[column] += widen(rows.row(index ? index[blockIdx.x] : blockIdx.x)[column]);
@@ -68,6 +71,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     option_features_kernel(Rows<const float> fields, Rows<const float> options, const std::int32_t* owner,
                            std::int64_t width, Rows<float> out) {
+  wait_for_earlier_kernels();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
   if (i >= width) return;
   const float field = fields.row(owner[blockIdx.x])[i], option = options.row(blockIdx.x)[i];
@@ -112,6 +116,7 @@ struct OptionLogitsOperands {
 
 /// A block for each option.
 __global__ void __launch_bounds__(kThreads) option_logits_kernel(OptionLogitsOperands args) {
+  wait_for_earlier_kernels();
   __shared__ float partial[kWarpSize];
   constexpr float kLexicalFloor = 1e-12f, kJointFloor = 1e-8f;
   const std::int64_t option = blockIdx.x, question = args.owner[option];
@@ -139,7 +144,7 @@ void CudaOps::do_span_mean(const SpanMean& args) {
   const std::int32_t* spans = staging_.bring(args.spans.as<std::int32_t>(), 2 * num_spans);
   with_type(args.rows.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("span_mean", stream_.get(), {dim3(blocks_for(num_spans, 1), blocks_for(width, kSpanColumns)), kThreads},
+    launch("span_mean", stream_.get(), early(dim3(blocks_for(num_spans, 1), blocks_for(width, kSpanColumns)), kThreads),
            span_mean_kernel<T>, const_rows<T>(args.rows), index, spans, width, rows_are_aligned(args.rows),
            rows_of<float>(args.out));
   });
@@ -148,8 +153,8 @@ void CudaOps::do_span_mean(const SpanMean& args) {
 void CudaOps::do_gelu(const Gelu& args) {
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("gelu", stream_.get(), {rows_and_columns(args.x.size(0), args.x.size(1), kGroup), kThreads}, gelu_kernel<T>,
-           rows_of<T>(args.x), args.x.size(1), args.form == GeluForm::kTanh, rows_are_aligned(args.x));
+    launch("gelu", stream_.get(), early(rows_and_columns(args.x.size(0), args.x.size(1), kGroup), kThreads),
+           gelu_kernel<T>, rows_of<T>(args.x), args.x.size(1), args.form == GeluForm::kTanh, rows_are_aligned(args.x));
   });
 }
 
@@ -159,7 +164,7 @@ void CudaOps::do_add_rows(const AddRows& args) {
   const std::int32_t* index = args.index ? staging_.bring(args.index.as<std::int32_t>(), num_rows) : nullptr;
   with_type(args.rows.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("add_rows", stream_.get(), {rows_and_columns(num_rows, width, 1), kThreads}, add_rows_kernel<T>,
+    launch("add_rows", stream_.get(), early(rows_and_columns(num_rows, width, 1), kThreads), add_rows_kernel<T>,
            rows_of<float>(args.x), const_rows<T>(args.rows), index, width);
   });
 }
@@ -167,15 +172,15 @@ void CudaOps::do_add_rows(const AddRows& args) {
 void CudaOps::do_option_features(const OptionFeatures& args) {
   const std::int64_t num_options = args.options.size(0), width = args.fields.size(1);
   if (num_options == 0) return;
-  launch("option_features", stream_.get(), {rows_and_columns(num_options, width, 1), kThreads}, option_features_kernel,
-         const_rows<float>(args.fields), const_rows<float>(args.options),
+  launch("option_features", stream_.get(), early(rows_and_columns(num_options, width, 1), kThreads),
+         option_features_kernel, const_rows<float>(args.fields), const_rows<float>(args.options),
          staging_.bring(args.owner.as<std::int32_t>(), num_options), width, rows_of<float>(args.out));
 }
 
 void CudaOps::do_option_logits(const OptionLogits& args) {
   const std::int64_t num_options = args.options.size(0);
   if (num_options == 0) return;
-  launch("option_logits", stream_.get(), {dim3(blocks_for(num_options, 1)), kThreads}, option_logits_kernel,
+  launch("option_logits", stream_.get(), early(dim3(blocks_for(num_options, 1)), kThreads), option_logits_kernel,
          OptionLogitsOperands{
              const_rows<float>(args.fields), const_rows<float>(args.options), const_rows<float>(args.anchor),
              const_rows<float>(args.lexical), const_rows<float>(args.residual),

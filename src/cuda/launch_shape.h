@@ -21,6 +21,11 @@ struct LaunchShape {
   bool starts_early = false;
 };
 
+/// Of a kernel that starts early.
+inline LaunchShape early(dim3 grid, int num_threads) {
+  return {.grid = grid, .num_threads = num_threads, .starts_early = true};
+}
+
 /// Blocks for `count` items, so many in each.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   return static_cast<unsigned>((count + per_block - 1) / per_block);

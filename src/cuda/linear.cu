@@ -24,6 +24,7 @@ constexpr int kThreads = 256;
 __global__ void __launch_bounds__(kThreads)
     split_kernel(Rows<const float> input, std::int64_t num_tokens, std::int64_t width, int num_terms, bool is_aligned,
                  bfloat16* terms) {
+  wait_for_earlier_kernels();
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (i >= width) return;
   float rest[kGroup];
@@ -41,12 +42,14 @@ __global__ void __launch_bounds__(kThreads)
 /// Every row becomes the bias.
 __global__ void __launch_bounds__(kThreads)
     fill_bias_kernel(const bfloat16* bias, std::int64_t width, Rows<float> out) {
+  wait_for_earlier_kernels();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
   if (i < width) out.row(blockIdx.x)[i] = widen(bias[i]);
 }
 
 __global__ void __launch_bounds__(kThreads)
     narrow_kernel(Rows<const float> from, std::int64_t width, bool is_aligned, Rows<bfloat16> to) {
+  wait_for_earlier_kernels();
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (i >= width) return;
   float values[kGroup];
@@ -58,6 +61,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     swiglu_kernel(Rows<const T> gate, Rows<const T> up, std::int64_t width, bool is_aligned, Rows<T> out) {
+  wait_for_earlier_kernels();
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kGroup;
   if (i >= width) return;
   float gates[kGroup], ups[kGroup];
@@ -102,8 +106,9 @@ TensorView CudaOps::terms_of(const TensorView& input) {
   const std::int64_t num_tokens = input.size(0), width = input.size(1);
   const TensorView terms = take_terms(scratch_, activation_dtype(), num_tokens, width);
   const int num_terms = num_product_terms(activation_dtype());
-  launch("linear: splitting fp32", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads}, split_kernel,
-         const_rows<float>(input), num_tokens, width, num_terms, rows_are_aligned(input), terms.as<bfloat16>());
+  launch("linear: splitting fp32", stream_.get(), early(rows_and_columns(num_tokens, width, kGroup), kThreads),
+         split_kernel, const_rows<float>(input), num_tokens, width, num_terms, rows_are_aligned(input),
+         terms.as<bfloat16>());
   return terms;
 }
 
@@ -162,7 +167,7 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
   Rows<float> out{static_cast<float*>(run.out), run.out_stride};
   if (is_narrow) out = rows_of<float>(take_sums(scratch_, num_tokens, run.out_features));
   if (bias) {
-    launch("linear: bias", stream_.get(), {rows_and_columns(num_tokens, run.out_features, 1), kThreads},
+    launch("linear: bias", stream_.get(), early(rows_and_columns(num_tokens, run.out_features, 1), kThreads),
            fill_bias_kernel, bias.as<bfloat16>(), run.out_features, out);
   }
   for (std::int64_t term = num_terms - 1; term >= 0; --term) {  // the smallest first
@@ -179,7 +184,7 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
                          .adds = bias || term < num_terms - 1});
   }
   if (!is_narrow) return;
-  launch("linear: rounding", stream_.get(), {rows_and_columns(num_tokens, run.out_features, kGroup), kThreads},
+  launch("linear: rounding", stream_.get(), early(rows_and_columns(num_tokens, run.out_features, kGroup), kThreads),
          narrow_kernel, Rows<const float>{out.data, out.stride}, run.out_features, true,
          Rows<bfloat16>{static_cast<bfloat16*>(run.out), run.out_stride});
 }
@@ -204,8 +209,8 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   multiply(args.input.plain, outputs);
   with_type(activation_dtype(), [&](auto zero) {
     using T = decltype(zero);
-    launch("linear_swiglu", stream_.get(), {rows_and_columns(num_tokens, width, kGroup), kThreads}, swiglu_kernel<T>,
-           const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, args.out.plain),
+    launch("linear_swiglu", stream_.get(), early(rows_and_columns(num_tokens, width, kGroup), kThreads),
+           swiglu_kernel<T>, const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, args.out.plain),
            rows_of<T>(args.out.plain));
   });
 }

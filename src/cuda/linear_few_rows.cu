@@ -2,11 +2,11 @@
 #include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
-// Products of few fp32 rows in one launch, as exact as in fp32. A block computes 16 outputs of up to 32 rows; its 16
+// Products of few fp32 rows in one launch, as exact as in fp32. A block computes 16 outputs of up to 16 rows; its 16
 // warps share the input features, 32 at a time in turn. Weights come from memory once for a block of rows; inputs come
 // from the L2 cache and are taken apart in registers into three bf16 terms (linear.cu), whose products mma.sync adds up
-// in fp32. The warps' sums meet in shared memory, 40 KiB for 32 rows, and are added in a fixed order: the digits of a
-// row do not depend on how many there are. Limit: the L2 cache, which gives every block the whole input.
+// in fp32. The warps' sums meet in shared memory and are added in a fixed order: the digits of a row do not depend on
+// how many there are. Limit: the L2 cache, which gives every block the whole input.
 //
 // The 16 terms of an mma may come in any order if both operands agree on it. So a lane reads eight neighbouring
 // features of a row, 16 bytes of bf16: the first four are its part of one mma, the others of the next.
@@ -73,6 +73,7 @@ __device__ __forceinline__ void add_product(const uint4 (&weights)[2], float (&i
 /// @tparam kIsWhole  all loads are aligned, and the input features multiples of 32
 template <int kTiles, bool kIsWhole, typename Out>
 __global__ void __launch_bounds__(kThreads) linear_few_rows_kernel(FewRows<Out> args) {
+  wait_for_earlier_kernels();
   __shared__ float partial[kWarps][kTileRows * kTiles][kStride];
   const std::int64_t first_output = static_cast<std::int64_t>(blockIdx.x) * kOutputs;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * (kTileRows * kTiles);
@@ -129,10 +130,8 @@ using Kernel = void (*)(FewRows<Out>);
 
 template <typename Out>
 Kernel<Out> kernel_for(int num_tiles, bool is_whole) {
-  if (!is_whole) return linear_few_rows_kernel<4, false, Out>;
-  if (num_tiles == 1) return linear_few_rows_kernel<1, true, Out>;
-  if (num_tiles == 2) return linear_few_rows_kernel<2, true, Out>;
-  return linear_few_rows_kernel<4, true, Out>;
+  if (!is_whole) return linear_few_rows_kernel<2, false, Out>;
+  return num_tiles == 1 ? linear_few_rows_kernel<1, true, Out> : linear_few_rows_kernel<2, true, Out>;
 }
 
 }  // namespace
@@ -142,7 +141,8 @@ void CudaOps::multiply_few_rows(const TensorView& input, const LinearRun& run) {
   const TensorView &weight = run.first->weight, &bias = run.first->bias;
   const bool is_aligned = rows_are_aligned(input, weight);
   const bool is_whole = is_aligned && in_features % kFeatures == 0;
-  const int num_tiles = !is_whole || num_rows > 2 * kTileRows ? 4 : num_rows > kTileRows ? 2 : 1;
+  // Blocks of 16 rows: of 32, half as many blocks would leave multiprocessors idle at the model's 1,024 outputs.
+  const int num_tiles = num_rows > kTileRows || !is_whole ? 2 : 1;
   with_type(run.out_dtype, [&](auto zero) {
     using Out = decltype(zero);
     const FewRows<Out> few{const_rows<float>(input),
@@ -155,7 +155,7 @@ void CudaOps::multiply_few_rows(const TensorView& input, const LinearRun& run) {
                            Rows<Out>{static_cast<Out*>(run.out), run.out_stride},
                            run.epilogue};
     launch("linear_few_rows", stream_.get(),
-           {dim3(blocks_for(run.out_features, kOutputs), blocks_for(num_rows, kTileRows * num_tiles)), kThreads},
+           early(dim3(blocks_for(run.out_features, kOutputs), blocks_for(num_rows, kTileRows * num_tiles)), kThreads),
            kernel_for<Out>(num_tiles, is_whole), few);
   });
 }
