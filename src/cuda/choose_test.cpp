@@ -123,6 +123,8 @@ TEST_CASE("cuda: SwiGLU is one wgmma kernel on Hopper, for bf16 matrices that a 
 TEST_CASE("cuda: the tile of a wgmma product leaves few multiprocessors idle") {
   constexpr int kSms = 132;  // of an H200
   CHECK(choose_wgmma_tile(298, 2 * 17408, kSms) == WgmmaTile::k192x152);
+  CHECK(choose_wgmma_tile(1502, 2 * 17408, kSms) == WgmmaTile::k256x128);
+  CHECK(choose_wgmma_tile(2270, 2 * 17408, kSms) == WgmmaTile::k256x192);
   CHECK(choose_wgmma_tile(298, 2 * 12288, kSms) == WgmmaTile::k192x152);
   for (const std::int64_t num_tokens : {1, 298, 1502, 2270, 24032}) {
     for (const std::int64_t weight_rows : {2 * 17408, 2 * 12288}) {
