@@ -20,16 +20,21 @@ HEAD = dict(width=1024, routing_layers=2, layers=4, heads=16, feedforward=4096)
 
 
 def text_shape(size):
-    """Fields of text_config. `size` is a key of SIZES, or LAYERSxHIDDEN with HIDDEN a multiple of 256, e.g. "8x512":
-    a small model of the same proportions. Raises ValueError for others."""
-    if size in SIZES:
-        return COMMON | SIZES[size]
+    """Fields of text_config. `size` is a key of SIZES; one with fewer layers, e.g. "27b:16"; or LAYERSxHIDDEN with
+    HIDDEN a multiple of 256, e.g. "8x512": a small model of the same proportions. Raises ValueError for others."""
+    published, _, first_layers = size.partition(":")
+    if published in SIZES and (not first_layers or first_layers.isdigit()):
+        shape = COMMON | SIZES[published]
+        if first_layers:
+            shape["num_hidden_layers"] = max(1, min(int(first_layers), shape["num_hidden_layers"]))
+        return shape
     try:
         layers, hidden = (int(part) for part in size.split("x"))
     except ValueError:
         layers = hidden = 0
     if layers < 1 or hidden < 256 or hidden % 256:
-        raise ValueError(f"size {size!r}: use {', '.join(SIZES)} or LAYERSxHIDDEN with HIDDEN a multiple of 256")
+        raise ValueError(f"size {size!r}: use {', '.join(SIZES)}, one of these with fewer layers like 27b:16, or "
+                         "LAYERSxHIDDEN with HIDDEN a multiple of 256")
     kv_heads = max(1, hidden // 1024)
     return COMMON | dict(hidden_size=hidden, intermediate_size=hidden // 2 * 7, num_hidden_layers=layers,
                          num_attention_heads=4 * kv_heads, num_key_value_heads=kv_heads,
