@@ -14,8 +14,12 @@ case ${1:-} in
     shift
     ;;
 esac
-bundle=${1:?usage: bench/gpu_check.sh [--quick] BUNDLE.tar.xz|FOLDER [OUT]}
+bundle=${1:?usage: bench/gpu_check.sh [--quick | --sanitize] BUNDLE.tar.xz|FOLDER [OUT]}
 out=${2:-gpu_check}
+if [[ ! -e $bundle ]]; then
+  echo "gpu_check: there is no bundle $bundle; scripts/bundle --tests makes one" >&2
+  exit 2
+fi
 mkdir -p "$out"
 if [[ -f $bundle ]]; then
   unpacked=$(mktemp -d)

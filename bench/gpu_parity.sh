@@ -18,9 +18,19 @@ out=$(realpath -m "${3:-gpu_parity}")
 size=${4:-27b}
 peer=${5:-}
 reference=$(cd "$(dirname "${BASH_SOURCE[0]}")/../python/reference" && pwd)
+for step in ${steps//,/ }; do
+  if [[ ! $step =~ ^(kernels|drift|repeats|beside)$ ]]; then
+    echo "gpu_parity: no step $step; $usage" >&2
+    exit 2
+  fi
+done
+if [[ ! -e $bundle ]]; then
+  echo "gpu_parity: there is no bundle $bundle; scripts/bundle --tests makes one" >&2
+  exit 2
+fi
 mkdir -p "$out"
 scratch=$(mktemp -d)
-release=/dev/shm/treble-$size
+release=$(mktemp -d "/dev/shm/treble-$size.XXXXXX")
 trap 'rm -rf "$scratch" "$release"' EXIT
 if [[ -f $bundle ]]; then
   tar -xf "$bundle" -C "$scratch"
@@ -69,10 +79,6 @@ for step in ${steps//,/ }; do
       rm -rf "$release" # the host's memory is needed for other weights
       row beside 12 env PYTHONPATH="$peer" python3 "$reference/bench_beside.py" --treble "$bundle/treble" \
         --json "$out/beside.json"
-      ;;
-    *)
-      echo "gpu_parity: no step $step; $usage" >&2
-      exit 2
       ;;
   esac
 done

@@ -37,13 +37,18 @@ def bench(args, *more):
     model = ["--synthetic", args.size] if args.size else ["--model", args.model]
     command = [args.treble, "bench", *model, "--device", args.device, "--precision", args.precision, *more, "--json"]
     print(" ".join(map(str, command)), file=sys.stderr, flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        sys.exit(f"performance: {args.treble} cannot be run: {error}; build it, or name it with --treble")
     if done.returncode != 0:
         return None  # it has said why; a length that does not fit leaves a gap in the curve
     return {"arguments": [str(part) for part in command[1:]], "report": json.loads(done.stdout)}
 
 
 def run(args):
+    if Path(args.name).name != args.name:
+        sys.exit(f'performance: the name "{args.name}" is a path; give one for a file in {RESULTS}')
     longest = lambda tokens: str(max(64, tokens))
     lengths = [bench(args, "--tokens", str(tokens), "--repeats", str(args.repeats), "--pass-tokens", longest(tokens))
                for tokens in args.tokens]
@@ -58,6 +63,8 @@ def run(args):
         "lengths": [one for one in lengths if one],
         "batches": [one for one in batches if one],
     }
+    if not result["lengths"] and not result["batches"]:
+        sys.exit("performance: nothing was measured; see the messages above")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{args.name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
