@@ -93,9 +93,8 @@ class Engine {
  public:
   /// Opens a release folder: config.json, *.safetensors, joint_head.safetensors, tokenizer.json.
   /// @throws Error kCheckpoint naming the file and the tensor; kDevice: no such device, or the model does not fit in
-  /// its
-  ///         memory, which is found before anything is loaded; kArgument: `weights` and the release is quantised
-  ///         already
+  ///         its memory, which is found before anything is loaded; kArgument: `weights` and the release is
+  ///         quantised already
   explicit Engine(const std::filesystem::path& folder, const EngineOptions& options = {});
   ~Engine();
   Engine(Engine&&) noexcept;

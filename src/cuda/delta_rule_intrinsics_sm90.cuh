@@ -3,18 +3,14 @@
 #include <cstdint>
 
 #include "cuda/intrinsics.cuh"
+#include "cuda/tma_sm90.cuh"
+#include "cuda/wgmma_sm90.cuh"
 
 // What the gated delta rule asks of Hopper (compute capability 9.0a): barriers in shared memory that count arrivals and
 // bytes, copies of whole ranges, matrix products of a warpgroup with left operand and sums in registers. PTX ISA:
 // "mbarrier", "cp.async.bulk", "Asynchronous warpgroup level matrix instructions".
 
 namespace treble::cuda::delta_rule {
-
-constexpr int kWarpgroup = 4 * kWarpSize;  // threads
-
-__device__ __forceinline__ std::uint32_t shared_address(const void* shared) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-}
 
 /// A barrier in shared memory. A phase ends when so many threads have arrived and all announced bytes have come.
 struct PhaseBarrier {
@@ -50,11 +46,6 @@ struct PhaseBarrier {
   }
 };
 
-/// Makes initialised barriers visible to copies.
-__device__ __forceinline__ void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
 /// Starts copying a range to shared memory; its bytes arrive at the barrier.
 /// @param num_bytes  a multiple of 16, as both addresses are
 __device__ __forceinline__ void copy_range(void* shared, const void* global, std::uint32_t num_bytes,
@@ -63,16 +54,6 @@ __device__ __forceinline__ void copy_range(void* shared, const void* global, std
                    shared_address(shared)),
                "l"(__cvta_generic_to_global(global)), "r"(num_bytes), "r"(shared_address(&barrier.word))
                : "memory");
-}
-
-/// More or fewer registers for each thread of this warpgroup: a multiple of 8.
-template <int kRegisters>
-__device__ __forceinline__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void give_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 /// Describes a right operand: rows of 128 bytes, whose 16-byte pieces are permuted as tile_at() says. Added to a
@@ -84,26 +65,6 @@ __device__ __forceinline__ std::uint64_t describe_operand(const void* shared, in
   constexpr std::uint64_t kEightRows = std::uint64_t{1024 >> 4} << 32;
   return kSwizzle128 | kEightRows | static_cast<std::uint64_t>(tile_bytes >> 4) << 16 |
          (shared_address(shared) & 0x3ffffu) >> 4;
-}
-
-/// Before the first product of a group: orders it after what this thread wrote to registers.
-__device__ __forceinline__ void begin_products() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-/// Ends a group of products.
-__device__ __forceinline__ void commit_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-/// Waits until at most `kPending` of the latest groups are not done.
-template <int kPending>
-__device__ __forceinline__ void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-}
-/// Keeps the compiler from moving uses of these registers over this point.
-template <int kCount>
-__device__ __forceinline__ void pin_registers(float (&registers)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
 // A warp's 16 rows of sums and of left operands lie as in mma.sync: d[4 n] to d[4 n + 3] are the sums of columns 8 n to

@@ -207,7 +207,7 @@ __device__ __forceinline__ void run_chunks(const Operands& args, const Place& pl
     const float whole_decay = stage.gates[kChunk - 1];
 
     wait_for_products<1>();  // Q S
-    pin_registers(reads);
+    keep_sums_here(reads);
     // W^T = V^T - exp(G) (K S)^T; a column is a token.
 #pragma unroll
     for (int n = 0; n < kTokenTiles; ++n) {
@@ -230,7 +230,7 @@ __device__ __forceinline__ void run_chunks(const Operands& args, const Place& pl
 #pragma unroll
     for (int e = 0; e < 4 * kKeyTiles; ++e) state[e] *= whole_decay;
     wait_for_products<1>();  // U
-    pin_registers(out);
+    keep_sums_here(out);
 #pragma unroll
     for (int n = 0; n < kTokenTiles; ++n) {
       const float low = args.scale * decays[n].x, high = args.scale * decays[n].y;
@@ -241,7 +241,7 @@ __device__ __forceinline__ void run_chunks(const Operands& args, const Place& pl
     for (int n = 0; n < kTokenTiles; ++n)
       decays[n] = *reinterpret_cast<const float2*>(stage.gates + kChunk + n * 8 + lane % 4 * 2);
     wait_for_products<0>();
-    pin_registers(writes);
+    keep_sums_here(writes);
 
     // out^T += U^T P~^T, and S'^T = exp(G_last) S^T + (U exp(G_last - G))^T K
     to_operands(writes, left);
@@ -267,10 +267,10 @@ __device__ __forceinline__ void run_chunks(const Operands& args, const Place& pl
     commit_products();
 
     wait_for_products<1>();  // the update
-    pin_registers(out);
+    keep_sums_here(out);
     store_results(args, place, i, out, first_feature, staging);
     wait_for_products<0>();
-    pin_registers(state);
+    keep_sums_here(state);
     if (lane == 0) shared.empty[s].arrive();
   }
   if (args.state) {
@@ -308,10 +308,10 @@ __global__ void __launch_bounds__(num_threads(kConsumers), 1) chunk_states_wgmma
   }
   sync_block();
   if (warp_id() >= kConsumers * 4) {
-    if constexpr (kConsumers > 1) give_registers<kCopyRegisters>();
+    if constexpr (kConsumers > 1) shrink_registers<kCopyRegisters>();
     if (warp_id() == kConsumers * 4) copy_chunks(args, place, shared);
   } else {
-    if constexpr (kConsumers > 1) take_registers<kComputeRegisters>();
+    if constexpr (kConsumers > 1) grow_registers<kComputeRegisters>();
     run_chunks(args, place, sequence.index, shared);
   }
 #endif

@@ -26,10 +26,4 @@ std::unique_ptr<Planner> make_planner();
 /// What watches a device's memory, made before make_ops opens the device; nullptr for a device that is the host.
 std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device);
 
-/// The plan of a GPU's memory with bf16 activations; it needs no GPU.
-std::unique_ptr<Planner> make_planner();
-
-/// What watches a device's memory, made before make_ops opens the device; nullptr where the device is the host.
-std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device);
-
 }  // namespace treble
