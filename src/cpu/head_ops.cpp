@@ -16,20 +16,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace treble::cpu::HWY_NAMESPACE {
 
-template <typename T>
-HWY_INLINE void add_row(const T* from, std::int64_t count, float* to) {
+template <typename T, typename To>
+HWY_INLINE void add_row(const T* from, std::int64_t count, To* to) {
   for (std::int64_t i = 0; i < count; i += kLanes)
     store(hn::Add(load(to + i, count - i), load(from + i, count - i)), to + i, count - i);
 }
 
-/// to[i] += rows[row, i]
-void add_row_of(const TensorView& rows, std::int64_t row, float* to) {
+/// to[i] += rows[row, i], rounded to To.
+template <typename To>
+HWY_INLINE void add_row_to(const TensorView& rows, std::int64_t row, To* to) {
   const std::int64_t offset = row * rows.stride(0), count = rows.size(1);
   if (rows.dtype() == DType::kBF16) {
     add_row(rows.as<bfloat16>() + offset, count, to);
   } else {
     add_row(rows.as<float>() + offset, count, to);
   }
+}
+
+void add_row_of(const TensorView& rows, std::int64_t row, float* to) {
+  add_row_to(rows, row, to);
+}
+void add_row_of_bf16(const TensorView& rows, std::int64_t row, bfloat16* to) {
+  add_row_to(rows, row, to);
 }
 
 float dot(const float* a, const float* b, std::int64_t count) {
@@ -89,6 +97,7 @@ const float* row_of(const TensorView& view, std::int64_t row) {
 }  // namespace
 
 HWY_EXPORT(add_row_of);
+HWY_EXPORT(add_row_of_bf16);
 HWY_EXPORT(dot);
 HWY_EXPORT(gelu_tanh_row);
 
@@ -136,7 +145,12 @@ void CpuOps::do_add_rows(const AddRows& args) {
   const std::int32_t* index = args.index ? args.index.as<std::int32_t>() : nullptr;
   parallel_ranges(args.x.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      HWY_DYNAMIC_DISPATCH(add_row_of)(args.rows, index ? index[i] : i, args.x.as<float>() + i * args.x.stride(0));
+      const std::int64_t row = index ? index[i] : i, offset = i * args.x.stride(0);
+      if (args.x.dtype() == DType::kBF16) {
+        HWY_DYNAMIC_DISPATCH(add_row_of_bf16)(args.rows, row, args.x.as<bfloat16>() + offset);
+      } else {
+        HWY_DYNAMIC_DISPATCH(add_row_of)(args.rows, row, args.x.as<float>() + offset);
+      }
     }
   });
 }

@@ -65,7 +65,7 @@ CublasLt::Plan CublasLt::make_plan(const Product& product) const {
   set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   if (product.bias) {
     set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF);
+    set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(product.out_dtype));
     set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias);
   }
   plan.weight = make_layout(CUDA_R_16BF, product.in_features, product.out_features, product.in_features);

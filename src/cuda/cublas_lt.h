@@ -11,14 +11,14 @@
 
 namespace treble::cuda {
 
-/// out [T, out_features] = input [T, in_features] weight [out_features, in_features]^T (+ bias, or + what out holds).
+/// out [T, out_features] = input [T, in_features] weight [out_features, in_features]^T (+ bias) (+ what out holds).
 /// All addresses and row strides are multiples of 16 bytes.
 struct Product {
   std::int64_t num_tokens, out_features, in_features;
   const void* input;  // bf16
   std::int64_t input_stride;
   const void* weight;  // bf16, rows next to each other
-  const void* bias;    // [out_features] bf16, or null; only where out is bf16
+  const void* bias;    // [out_features] of out's dtype, or null
   void* out;
   std::int64_t out_stride;
   DType out_dtype;  // f32 or bf16

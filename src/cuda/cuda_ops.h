@@ -73,6 +73,7 @@ class CudaOps final : public Ops {
     DType out_dtype;
     Epilogue epilogue;
   };
+  static TensorView output_of(const LinearRun& run, std::int64_t num_tokens);
   static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
   void multiply(const TensorView& input, std::span<const Linear::Output> outputs);
   TensorView terms_of(const TensorView& input);

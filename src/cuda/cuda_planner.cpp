@@ -38,6 +38,11 @@ void CudaPlanner::plan_products(const TensorView& input, std::span<const Linear:
   const std::int64_t num_tokens = input.size(0), in_features = input.size(1);
   const bool is_split = input.dtype() == DType::kF32;
   bool has_terms = false;
+  std::int64_t num_wide_biases = 0;
+  for (const Linear::Output& output : outputs) {
+    if (output.weight->bias && (is_split || output.out.dtype() == DType::kF32)) num_wide_biases += output.out.size(1);
+  }
+  if (num_wide_biases > 0) take_bias(scratch_, num_wide_biases);
   for (const Linear::Output& output : outputs) {
     const std::int64_t out_features = output.out.size(1);
     const LinearKernel kernel = choose_linear({input.dtype(), num_tokens, out_features, in_features, true});
@@ -45,8 +50,9 @@ void CudaPlanner::plan_products(const TensorView& input, std::span<const Linear:
     if (is_split && !has_terms) take_terms(scratch_, activation_dtype(), num_tokens, in_features);
     has_terms = true;
     const Workspace::Scope output_scope(scratch_);
-    if (output.epilogue == Epilogue::kAdd) take_product(scratch_, output.out.dtype(), num_tokens, out_features);
-    if (is_split && output.out.dtype() == DType::kBF16) take_sums(scratch_, num_tokens, out_features);
+    const bool is_narrow = output.out.dtype() == DType::kBF16;
+    const bool is_aside = kernel == LinearKernel::kTiles ? output.epilogue == Epilogue::kAdd : is_split && is_narrow;
+    if (is_aside) take_sums(scratch_, num_tokens, out_features);
   }
 }
 

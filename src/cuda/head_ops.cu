@@ -59,13 +59,14 @@ __global__ void __launch_bounds__(kThreads) gelu_kernel(Rows<T> x, std::int64_t 
   store_group(values, x.row(blockIdx.x), i, width, is_aligned);
 }
 
-template <typename T>
+template <typename X, typename T>
 __global__ void __launch_bounds__(kThreads)
-    add_rows_kernel(Rows<float> x, Rows<const T> rows, const std::int32_t* index, std::int64_t width) {
+    add_rows_kernel(Rows<X> x, Rows<const T> rows, const std::int32_t* index, std::int64_t width) {
   wait_for_earlier_kernels();
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
   if (column >= width) return;
-  x.row(blockIdx.x)[column] += widen(rows.row(index ? index[blockIdx.x] : blockIdx.x)[column]);
+  X& to = x.row(blockIdx.x)[column];
+  to = narrow<X>(widen(to) + widen(rows.row(index ? index[blockIdx.x] : blockIdx.x)[column]));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -162,10 +163,13 @@ void CudaOps::do_add_rows(const AddRows& args) {
   const std::int64_t num_rows = args.x.size(0), width = args.x.size(1);
   if (num_rows == 0) return;
   const std::int32_t* index = args.index ? staging_.bring(args.index.as<std::int32_t>(), num_rows) : nullptr;
-  with_type(args.rows.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    launch("add_rows", stream_.get(), early(rows_and_columns(num_rows, width, 1), kThreads), add_rows_kernel<T>,
-           rows_of<float>(args.x), const_rows<T>(args.rows), index, width);
+  with_type(args.x.dtype(), [&](auto x_zero) {
+    with_type(args.rows.dtype(), [&](auto rows_zero) {
+      using X = decltype(x_zero);
+      using T = decltype(rows_zero);
+      launch("add_rows", stream_.get(), early(rows_and_columns(num_rows, width, 1), kThreads), add_rows_kernel<X, T>,
+             rows_of<X>(args.x), const_rows<T>(args.rows), index, width);
+    });
   });
 }
 

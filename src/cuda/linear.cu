@@ -39,12 +39,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Every row becomes the bias.
-__global__ void __launch_bounds__(kThreads)
-    fill_bias_kernel(const bfloat16* bias, std::int64_t width, Rows<float> out) {
+__global__ void __launch_bounds__(kThreads) widen_kernel(const bfloat16* from, std::int64_t count, float* to) {
   wait_for_earlier_kernels();
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
-  if (i < width) out.row(blockIdx.x)[i] = widen(bias[i]);
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) to[i] = widen(from[i]);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -115,27 +113,29 @@ TensorView CudaOps::terms_of(const TensorView& input) {
 void CudaOps::multiply(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run) {
   const std::int64_t num_tokens = input.size(0);
   if (kernel == LinearKernel::kFewRows) return multiply_few_rows(input, run);
-  const auto store = [&](const LinearRun& product) {
-    kernel == LinearKernel::kTiles ? multiply_tiles(input, product) : multiply_cublas_lt(terms, num_tokens, product);
-  };
-  const TensorView out = TensorView(run.out, run.out_dtype, {num_tokens, run.out_stride}).slice(1, 0, run.out_features);
-  if (run.epilogue == Epilogue::kAdd) {
-    const Workspace::Scope scope(scratch_);
-    const TensorView product = take_product(scratch_, run.out_dtype, num_tokens, run.out_features);
+  const Workspace::Scope scope(scratch_);
+  const TensorView out = output_of(run, num_tokens);
+  if (kernel == LinearKernel::kCublasLt) {
+    multiply_cublas_lt(terms, num_tokens, run);
+  } else if (run.epilogue == Epilogue::kAdd) {
+    const TensorView sums = take_sums(scratch_, num_tokens, run.out_features);
     LinearRun aside = run;
-    aside.out = product.data();
+    aside.out = sums.data();
     aside.out_stride = run.out_features;
-    store(aside);
-    return do_add_rows({.x = out, .rows = product, .index = {}});
+    aside.out_dtype = DType::kF32;
+    multiply_tiles(input, aside);
+    do_add_rows({.x = out, .rows = sums, .index = {}});
+  } else {
+    multiply_tiles(input, run);
   }
-  store(run);
   if (run.epilogue == Epilogue::kGelu) do_gelu({.x = out, .form = GeluForm::kErf});
 }
 
 void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_tokens, const LinearRun& run) {
   const std::int64_t in_features = terms.size(1), num_terms = terms.size(0) / num_tokens;
   const TensorView& bias = run.first->bias;
-  if (num_terms == 1 && !(bias && run.out_dtype == DType::kF32)) {
+  const bool is_narrow = run.out_dtype == DType::kBF16, adds = run.epilogue == Epilogue::kAdd;
+  if (num_terms == 1 && (is_narrow || !bias)) {
     const DenseShape dense{run.out_dtype, num_tokens, run.out_features, static_cast<bool>(bias)};
     if (choose_dense(dense, compute_capability_, num_sms_, options_.kernels) == DenseKernel::kWgmmaSm90) {
       linear_wgmma_sm90({.num_tokens = num_tokens,
@@ -159,16 +159,14 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
                          .out = run.out,
                          .out_stride = run.out_stride,
                          .out_dtype = run.out_dtype,
-                         .adds = false});
+                         .adds = adds});
     return;
   }
-  const Workspace::Scope scope(scratch_);
-  const bool is_narrow = run.out_dtype == DType::kBF16;
-  Rows<float> out{static_cast<float*>(run.out), run.out_stride};
-  if (is_narrow) out = rows_of<float>(take_sums(scratch_, num_tokens, run.out_features));
+  const TensorView sums = is_narrow ? take_sums(scratch_, num_tokens, run.out_features) : output_of(run, num_tokens);
+  const TensorView wide_bias = bias ? take_bias(scratch_, run.out_features) : TensorView();
   if (bias) {
-    launch("linear: bias", stream_.get(), early(rows_and_columns(num_tokens, run.out_features, 1), kThreads),
-           fill_bias_kernel, bias.as<bfloat16>(), run.out_features, out);
+    launch("linear: bias", stream_.get(), early(dim3(blocks_for(run.out_features, kThreads)), kThreads), widen_kernel,
+           bias.as<bfloat16>(), run.out_features, wide_bias.as<float>());
   }
   for (std::int64_t term = num_terms - 1; term >= 0; --term) {  // the smallest first
     cublas_lt_.multiply({.num_tokens = num_tokens,
@@ -177,15 +175,16 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
                          .input = terms.rows(term * num_tokens, (term + 1) * num_tokens).data(),
                          .input_stride = terms.stride(0),
                          .weight = run.first->weight.data(),
-                         .bias = nullptr,
-                         .out = out.data,
-                         .out_stride = out.stride,
+                         .bias = term == 0 ? wide_bias.data() : nullptr,
+                         .out = sums.data(),
+                         .out_stride = sums.stride(0),
                          .out_dtype = DType::kF32,
-                         .adds = bias || term < num_terms - 1});
+                         .adds = (adds && !is_narrow) || term < num_terms - 1});
   }
   if (!is_narrow) return;
+  if (adds) return do_add_rows({.x = output_of(run, num_tokens), .rows = sums, .index = {}});
   launch("linear: rounding", stream_.get(), early(rows_and_columns(num_tokens, run.out_features, kGroup), kThreads),
-         narrow_kernel, Rows<const float>{out.data, out.stride}, run.out_features, true,
+         narrow_kernel, const_rows<float>(sums), run.out_features, true,
          Rows<bfloat16>{static_cast<bfloat16*>(run.out), run.out_stride});
 }
 

@@ -15,6 +15,10 @@ void check_format(const LinearWeight& weight) {
 
 }  // namespace
 
+TensorView CudaOps::output_of(const LinearRun& run, std::int64_t num_tokens) {
+  return TensorView(run.out, run.out_dtype, {num_tokens, run.out_stride}).slice(1, 0, run.out_features);
+}
+
 std::vector<CudaOps::LinearRun> CudaOps::merge_outputs(std::span<const Linear::Output> outputs) {
   std::vector<LinearRun> runs;
   const std::byte *weight_end = nullptr, *bias_end = nullptr;

@@ -10,8 +10,8 @@ TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t o
   return scratch.take(DType::kF32, {num_tokens, out_features});
 }
 
-TensorView take_product(Workspace& scratch, DType out_dtype, std::int64_t num_tokens, std::int64_t out_features) {
-  return scratch.take(out_dtype, {num_tokens, out_features});
+TensorView take_bias(Workspace& scratch, std::int64_t out_features) {
+  return scratch.take(DType::kF32, {out_features});
 }
 
 FewQueriesScratch take_few_queries_scratch(Workspace& scratch, std::int64_t num_rows) {

@@ -15,10 +15,10 @@ constexpr int num_product_terms(DType activation_dtype) {
 }
 /// [num_product_terms * T, in_features] bf16
 TensorView take_terms(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens, std::int64_t in_features);
-/// Sums of a product of several terms before they are rounded, [T, out_features] f32.
+/// Sums of a product before they are rounded, or added to what is there, [T, out_features] f32.
 TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t out_features);
-/// A product that is then added to what is there, [T, out_features].
-TensorView take_product(Workspace& scratch, DType out_dtype, std::int64_t num_tokens, std::int64_t out_features);
+/// The bias of a product that stays in fp32, [out_features] f32.
+TensorView take_bias(Workspace& scratch, std::int64_t out_features);
 
 /// What tiles of the head's attention leave of each query, where ranges of its keys are put together.
 struct FewQueriesScratch {

@@ -42,13 +42,13 @@ std::array<TensorView, N> take_side_by_side(const Pass& pass, const std::array<s
   return outputs;
 }
 
-/// Applies one Linear to an input: input [T, in_features] -> out [T, out_features].
-void apply(const Pass& pass, const LinearWeight& weight, const LinearInput& input, const TensorView& out) {
-  pass.ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, out}}});
+/// The Linear that ends a layer's half, added to the residual stream: input [T, in_features] -> x [T, h].
+void add_to_stream(const Pass& pass, const LinearWeight& weight, const LinearInput& input, const TensorView& x) {
+  pass.ops.linear({.input = input, .outputs = std::array{Linear::Output{&weight, x, Epilogue::kAdd}}});
 }
 
-/// Linear attention with a recurrent state, [T, h] -> out [T, h].
-void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInput& input, const TensorView& out) {
+/// Linear attention with a recurrent state, [T, h], added to x [T, h].
+void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInput& input, const TensorView& x) {
   const TextConfig& config = pass.config;
   const std::int64_t T = pass.total_tokens;
   const std::int64_t k_heads = config.linear_num_key_heads, v_heads = config.linear_num_value_heads;
@@ -96,11 +96,11 @@ void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInp
                            .weight = weights.norm,
                            .eps = config.rms_norm_eps,
                            .out = gated});
-  apply(pass, weights.out_proj, gated, out);
+  add_to_stream(pass, weights.out_proj, gated, x);
 }
 
-/// Causal grouped-query attention whose output is gated before o_proj, [T, h] -> out [T, h].
-void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearInput& input, const TensorView& out) {
+/// Causal grouped-query attention whose output is gated before o_proj, [T, h], added to x [T, h].
+void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearInput& input, const TensorView& x) {
   const TextConfig& config = pass.config;
   const std::int64_t T = pass.total_tokens, head_dim = config.head_dim;
   const std::int64_t q_heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
@@ -133,14 +133,14 @@ void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearIn
                       .causal = true,
                       .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
                       .out = gated});
-  apply(pass, weights.o_proj, gated, out);
+  add_to_stream(pass, weights.o_proj, gated, x);
 }
 
-/// SwiGLU, [T, h] -> out [T, h].
-void run_mlp(const Pass& pass, const MlpWeights& weights, const LinearInput& input, const TensorView& out) {
+/// SwiGLU, [T, h], added to x [T, h].
+void run_mlp(const Pass& pass, const MlpWeights& weights, const LinearInput& input, const TensorView& x) {
   const LinearInput inner = pass.ops.linear_input(pass.workspace, pass.total_tokens, {&weights.down_proj});
   pass.ops.linear_swiglu({.input = input, .gate = &weights.gate_proj, .up = &weights.up_proj, .out = inner});
-  apply(pass, weights.down_proj, inner, out);
+  add_to_stream(pass, weights.down_proj, inner, x);
 }
 
 /// The Linears that read a layer's first norm decide its output's form.
@@ -180,42 +180,30 @@ TensorView run_backbone(const Model& model, const PackedBatch& batch, const Tens
   const Workspace::Scope scope(workspace);
   const auto [cos, sin] = make_rotary_tables(config, batch, ops, workspace);
   const Pass pass{config, ops, workspace, T, host_view(batch.cu_seqlens), cos, sin};
-  const TensorView x = pass.activations(config.hidden_size);            // the residual stream
-  const TensorView mixer_delta = pass.activations(config.hidden_size);  // what a layer adds to it
-  const TensorView mlp_delta = pass.activations(config.hidden_size);
+  const TensorView x = pass.activations(config.hidden_size);  // the residual stream
 
   ops.embedding({.ids = ops.upload(workspace, host_view(batch.input_ids)), .table = weights.embed_tokens, .out = x});
   if (trace) trace("embed", x);
   if (media_features) ops.scatter_rows({.rows = media_features, .index = host_view(batch.media_tokens), .x = x});
 
-  TensorView delta;  // added to x by the next norm
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
     {
       const Workspace::Scope mixer_scope(workspace);
       const LinearInput input = mixer_input(pass, layer);
-      ops.rms_norm({.x = x, .delta = delta, .weight = layer.input_layernorm, .eps = config.rms_norm_eps, .out = input});
-      if (trace && i > 0) trace(fmt::format("layer{:02}.out", i - 1), x);
-      std::visit([&](const auto& mixer) { run_mixer(pass, mixer, input, mixer_delta); }, layer.mixer);
+      ops.rms_norm({.x = x, .weight = layer.input_layernorm, .eps = config.rms_norm_eps, .out = input});
+      std::visit([&](const auto& mixer) { run_mixer(pass, mixer, input, x); }, layer.mixer);
     }
+    if (trace) trace(fmt::format("layer{:02}.mixer", i), x);
     {
       const Workspace::Scope mlp_scope(workspace);
       const LinearInput input = ops.linear_input(workspace, T, {&layer.mlp.gate_proj, &layer.mlp.up_proj});
-      ops.rms_norm({.x = x,
-                    .delta = mixer_delta,
-                    .weight = layer.post_attention_layernorm,
-                    .eps = config.rms_norm_eps,
-                    .out = input});
-      run_mlp(pass, layer.mlp, input, mlp_delta);
+      ops.rms_norm({.x = x, .weight = layer.post_attention_layernorm, .eps = config.rms_norm_eps, .out = input});
+      run_mlp(pass, layer.mlp, input, x);
     }
-    delta = mlp_delta;
-    if (trace) {
-      trace(fmt::format("layer{:02}.mixer", i), mixer_delta);
-      trace(fmt::format("layer{:02}.mlp", i), mlp_delta);
-    }
+    if (trace) trace(fmt::format("layer{:02}.out", i), x);
   }
-  ops.rms_norm({.x = x, .delta = delta, .weight = weights.norm, .eps = config.rms_norm_eps, .out = hidden});
-  if (trace) trace(fmt::format("layer{:02}.out", weights.layers.size() - 1), x);
+  ops.rms_norm({.x = x, .weight = weights.norm, .eps = config.rms_norm_eps, .out = hidden});
   return hidden;
 }
 

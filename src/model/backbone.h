@@ -10,8 +10,8 @@ namespace treble {
 
 /// Token ids -> last hidden states, final norm included (docs/model.md).
 /// @param media_features  [M, h] act: the vision tower's output for batch.media, in order; empty: there is none
-/// @param trace  receives "embed" (the table's rows, without media), "layer00.mixer" and ".mlp" (what is added to the
-///               residual stream) and ".out" (the stream after the layer)
+/// @param trace  receives "embed" (the table's rows, without media) and, of the residual stream, "layer00.mixer"
+///               (after the mixer) and "layer00.out" (after the layer)
 /// @return [T, h] in the backend's activation dtype, taken from the workspace
 TensorView run_backbone(const Model& model, const PackedBatch& batch, const TensorView& media_features, Ops& ops,
                         Workspace& workspace, const Trace& trace = {});

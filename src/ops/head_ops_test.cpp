@@ -81,17 +81,20 @@ TEST_CASE("add_rows: rows are added in order, or as the index names them, some m
   for (const Backend& backend : backends()) {
     OpTest test("add_rows", backend, 53);
     const std::vector<std::int32_t> index = {2, 0, 2, 2, 1};
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [dtype, to] : {std::pair(DType::kF32, DType::kF32),
+                                    {DType::kBF16, DType::kF32},
+                                    {DType::kF32, test.act()},
+                                    {DType::kBF16, test.act()}}) {
       const Operand rows = test.normal(dtype, {5, 21});
       for (const bool indexed : {false, true}) {
-        const Operand x = test.normal(DType::kF32, {5, 21});
+        const Operand x = test.normal(to, {5, 21});
         test.ops().add_rows({.x = x, .rows = rows, .index = indexed ? test.host_integers({5}, index) : TensorView()});
         std::vector<double> expected;
         for (std::int64_t row = 0; row < 5; ++row) {
           for (std::int64_t i = 0; i < 21; ++i)
             expected.push_back(x[row * 21 + i] + rows[(indexed ? index[static_cast<std::size_t>(row)] : row) * 21 + i]);
         }
-        test.expect(x, expected, tolerance(DType::kF32, 1));
+        test.expect(x, expected, tolerance(to, 1));
       }
     }
   }

@@ -174,6 +174,28 @@ TEST_CASE("linear: a product is added to what is there, or goes through GELU, wh
   }
 }
 
+TEST_CASE("linear: a product is added to the residual stream before anything is rounded") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear", backend, 50);
+    // Odd sizes, few rows and many, sizes that fill tiles.
+    for (const auto& [total_tokens, in_features, out_features] :
+         {std::array{3, 72, 40}, {65, 70, 21}, {300, 128, 64}, {1100, 192, 512}}) {
+      for (const bool has_bias : {false, true}) {
+        const Operand input = test.normal(test.act(), {total_tokens, in_features});
+        const Weight weight = random_weight(test, out_features, in_features, has_bias);
+        const Operand stream = test.normal(test.act(), {total_tokens, out_features + 24});
+        const TensorView x = stream.view.slice(1, 8, 8 + out_features);
+        const std::vector<double> before = test.read(x);
+        const Linear::Output output{&weight.linear, x, Epilogue::kAdd};
+        test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+        std::vector<double> expected = product(input.values, weight);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
+        test.expect(x, expected, product_tolerance(test.act(), in_features));
+      }
+    }
+  }
+}
+
 TEST_CASE("linear: outputs whose weights, biases and columns lie side by side are each their own product") {
   for (const Backend& backend : backends()) {
     OpTest test("linear", backend, 49);

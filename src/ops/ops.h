@@ -67,7 +67,7 @@ struct RmsNorm {
 /// What becomes of a product.
 enum class Epilogue {
   kStore,  ///< out = product
-  kAdd,    ///< out += product
+  kAdd,    ///< out += product, in fp32, rounded once
   kGelu,   ///< out = gelu(product), the product rounded like out; the exact form
 };
 
@@ -76,7 +76,7 @@ enum class Epilogue {
 struct Linear {
   struct Output {
     const LinearWeight* weight;
-    TensorView out;  // [T, out_features] act or f32, rows may be strided; f32 with kAdd
+    TensorView out;  // [T, out_features] act or f32, rows may be strided
     Epilogue epilogue = Epilogue::kStore;
   };
   LinearInput input;  // [T, in_features]
@@ -188,9 +188,9 @@ struct Gelu {
   GeluForm form;
 };
 
-/// x[i] += rows[index[i]].
+/// x[i] += rows[index[i]], in fp32, rounded once.
 struct AddRows {
-  TensorView x;      // [R, w] f32
+  TensorView x;      // [R, w] act or f32
   TensorView rows;   // [R', w] f32 or bf16
   TensorView index;  // [R] i32 in host memory, or empty: row i itself
 };
