@@ -145,7 +145,8 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
                          .input_stride = terms.stride(0),
                          .weight = run.first->weight.data(),
                          .out = run.out,
-                         .out_stride = run.out_stride},
+                         .out_stride = run.out_stride,
+                         .adds = adds},
                         choose_wgmma_tile(num_tokens, run.out_features, num_sms_), num_sms_, stream_.get());
       return;
     }

@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "ops/testing/op_test.h"
 
@@ -41,6 +45,14 @@ std::vector<double> product(const std::vector<double>& input, const Weight& weig
 /// Of a product with a random_weight().
 Tolerance product_tolerance(DType dtype, std::int64_t in_features) {
   return tolerance(dtype, in_features, 1 / std::sqrt(static_cast<double>(in_features)));
+}
+
+/// Of such a product that was added to something and may have been rounded before.
+Tolerance added_tolerance(DType dtype, std::int64_t in_features) {
+  Tolerance result = product_tolerance(dtype, in_features);
+  // Products have unit variance: half a unit in the last place at five times the spread.
+  result.absolute += 5 * std::ldexp(1.0, dtype == DType::kBF16 ? -8 : -24);
+  return result;
 }
 
 double silu(double x) {
@@ -86,12 +98,24 @@ TEST_CASE("linear: a batch longer than one block of packed tokens") {
 TEST_CASE("linear: a product whose tiles fill a large GPU") {
   for (const Backend& backend : backends()) {
     OpTest test("linear", backend, 47);
-    const Operand input = test.normal(test.act(), {760, 24});
-    const Weight weight = random_weight(test, 16624, 24, false);
-    const TensorView out = test.output(test.act(), {760, 16624 + 8}).slice(1, 8, 16624 + 8);
-    const Linear::Output output{&weight.linear, out};
-    test.ops().linear({.input = input.view, .outputs = {&output, 1}});
-    test.expect(out, product(input.values, weight), product_tolerance(test.act(), 24));
+    for (const auto& [total_tokens, in_features, out_features, epilogue] :
+         {std::tuple(760, 24, 16624, Epilogue::kStore),
+          {760, 24, 16624, Epilogue::kAdd},
+          {380, 136, 16880, Epilogue::kAdd}}) {
+      const Operand input = test.normal(test.act(), {total_tokens, in_features});
+      const Weight weight = random_weight(test, out_features, in_features, false);
+      const bool adds = epilogue == Epilogue::kAdd;
+      const TensorView wide = adds ? test.normal(test.act(), {total_tokens, out_features + 8}).view
+                                   : test.output(test.act(), {total_tokens, out_features + 8});
+      const TensorView out = wide.slice(1, 8, out_features + 8);
+      const std::vector<double> before = test.read(out);
+      const Linear::Output output{&weight.linear, out, epilogue};
+      test.ops().linear({.input = input.view, .outputs = {&output, 1}});
+      std::vector<double> expected = product(input.values, weight);
+      for (std::size_t i = 0; adds && i < expected.size(); ++i) expected[i] += before[i];
+      test.expect(out, expected,
+                  adds ? added_tolerance(test.act(), in_features) : product_tolerance(test.act(), in_features));
+    }
   }
 }
 
@@ -174,7 +198,7 @@ TEST_CASE("linear: a product is added to what is there, or goes through GELU, wh
   }
 }
 
-TEST_CASE("linear: a product is added to the residual stream before anything is rounded") {
+TEST_CASE("linear: a product is added to a stream of activations") {
   for (const Backend& backend : backends()) {
     OpTest test("linear", backend, 50);
     // Odd sizes, few rows and many, sizes that fill tiles.
@@ -190,7 +214,7 @@ TEST_CASE("linear: a product is added to the residual stream before anything is 
         test.ops().linear({.input = input.view, .outputs = {&output, 1}});
         std::vector<double> expected = product(input.values, weight);
         for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
-        test.expect(x, expected, product_tolerance(test.act(), in_features));
+        test.expect(x, expected, added_tolerance(test.act(), in_features));
       }
     }
   }

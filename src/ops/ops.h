@@ -67,7 +67,7 @@ struct RmsNorm {
 /// What becomes of a product.
 enum class Epilogue {
   kStore,  ///< out = product
-  kAdd,    ///< out += product, in fp32, rounded once
+  kAdd,    ///< out += product, rounded; a backend may round the product too before it adds it
   kGelu,   ///< out = gelu(product), the product rounded like out; the exact form
 };
 
