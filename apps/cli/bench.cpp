@@ -166,21 +166,28 @@ void add_bench(CLI::App& program) {
                             ->type_name("N,...")
                             ->delimiter(',')
                             ->allow_extra_args(false);
-  command.add_option("--questions", options.questions, "of a made-up record           (default: 8)")->type_name("N");
-  command.add_option("--options", options.options, "of a question                 (default: 4)")->type_name("N");
+  CLI::Option* questions =
+      command.add_option("--questions", options.questions, "of a made-up record           (default: 8)")
+          ->type_name("N");
+  CLI::Option* per_question =
+      command.add_option("--options", options.options, "of a question                 (default: 4)")->type_name("N");
   CLI::Option* image = command.add_option_function<std::string>(
       "--image", [&options](const std::string& text) { options.image = parse_image_size(text); },
       "also a made-up picture of that size in each record");
   image->type_name("WxH");
-  command.add_option("--batch", options.batch, "records answered at once; several numbers: one run each  (default: 1)")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_option("--records", options.records, "time the real requests of a .jsonl file, one at a time")
-      ->type_name("FILE")
-      ->excludes(tokens)
-      ->excludes(image);
-  command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
+  CLI::Option* batch =
+      command
+          .add_option("--batch", options.batch, "records answered at once; several numbers: one run each  (default: 1)")
+          ->type_name("N,...")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  CLI::Option* repeats =
+      command.add_option("--repeats", options.repeats, "timed passes of each length   (default: 5)")->type_name("N");
+  CLI::Option* records =
+      command
+          .add_option("--records", options.records, "time the real requests of a .jsonl file, one at a time, each once")
+          ->type_name("FILE");
+  for (CLI::Option* made_up : {tokens, questions, per_question, image, batch, repeats}) records->excludes(made_up);
   add_device_options(command, options.engine);
   command.add_flag("--profile", options.profile, "also print what each kind of operation takes");
   command.add_flag("--json", args->is_json, "as JSON instead of a table");

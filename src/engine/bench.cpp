@@ -14,6 +14,7 @@
 
 #include "engine/backend.h"
 #include "engine/load.h"
+#include "engine/pack.h"
 #include "engine/pass_cost.h"
 #include "engine/pipeline.h"
 #include "media/media_config.h"
@@ -342,9 +343,10 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));
-    const EncodeOptions encode_options{
-        .max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
-        .truncate_state = options.engine.truncate_state};
+    EncodeOptions encode_options{.max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
+                                 .truncate_state = options.engine.truncate_state};
+    if (options.engine.truncate_state)
+      encode_options.max_tokens = std::min(encode_options.max_tokens, pipeline.limits().max_tokens);
     MediaReader media(read_media_config(options.model), options.engine.media_limits, kNoCache);
     report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), media,
                                         encode_options, options.records));
@@ -359,6 +361,12 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
       image = made_up_image(*options.image, media.image);
     }
     const Bench bench{pipeline, used_ops, profile, meter.get(), options, image};
+    for (const std::int64_t tokens : options.tokens) {
+      for (const int batch : options.batch) {  // before any is timed, so that no figure is lost
+        require_one_pass(made_up_records(bench, tokens, batch), pipeline.limits().max_tokens,
+                         fmt::format("bench of {} tokens x {}", tokens, batch));
+      }
+    }
     for (const std::int64_t tokens : options.tokens) {
       for (const int batch : options.batch) {
         report_step(fmt::format("{} tokens x {}", tokens, batch));

@@ -119,6 +119,16 @@ std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const En
   return passes;
 }
 
+void require_one_pass(std::span<const EncodedRecord> records, std::int64_t max_tokens, std::string_view purpose) {
+  if (split_into_passes(records, max_tokens).size() <= 1) return;
+  std::int64_t num_tokens = 0;
+  for (const EncodedRecord& record : records) num_tokens += round_up_to_unit(std::ssize(record.input_ids));
+  throw Error(ErrorCode::kTooLong,
+              fmt::format("engine: {} records of {} tokens, each in whole {}s, do not fit in one pass of {} tokens, "
+                          "which {} needs; raise --pass-tokens",
+                          records.size(), num_tokens, kPassUnit, max_tokens, purpose));
+}
+
 PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size) {
   std::size_t total_tokens = 0;
   for (const EncodedRecord& record : records) total_tokens += record.input_ids.size();

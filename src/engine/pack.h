@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/packed_batch.h"
@@ -24,6 +25,9 @@ constexpr std::int64_t round_up_to_unit(std::int64_t num_tokens) {
 /// @throws Error kTooLong naming a record that no pass takes
 std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const EncodedRecord> records,
                                                               std::int64_t max_tokens);
+
+/// @throws Error kTooLong: the records do not go together in one pass, which `purpose` needs
+void require_one_pass(std::span<const EncodedRecord> records, std::int64_t max_tokens, std::string_view purpose);
 
 /// EncodedRecords -> one batch, laid end to end. It borrows the levels of the records' media.
 /// @param vocab_size  rows of the embedding table

@@ -159,5 +159,19 @@ TEST_CASE("split_into_passes: a record longer than a pass is refused, and so are
   CHECK(split_into_passes(records, 100).size() == 2);
 }
 
+TEST_CASE("require_one_pass: records that do not go together are refused with what they take") {
+  const std::vector<EncodedRecord> records = {record_of_length(100), record_of_length(65)};
+  require_one_pass(records, 256, "a test");
+  require_one_pass({}, 64, "a test");
+  try {
+    require_one_pass(records, 255, "a test");
+    FAIL("two records of 256 tokens in whole units were taken into a pass of 255");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kTooLong);
+    for (const char* word : {"2 records", "256", "255", "a test", "--pass-tokens"})
+      CHECK(std::string(error.what()).find(word) != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace treble

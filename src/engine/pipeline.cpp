@@ -50,11 +50,7 @@ Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::
 std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const EncodedRecord> records, Timings* timings,
                                                            const HiddenObserver& observer) {
   const std::vector<std::span<const EncodedRecord>> passes = split_into_passes(records, limits_.max_tokens);
-  if (observer && passes.size() > 1)
-    throw Error(ErrorCode::kTooLong,
-                fmt::format("engine: {} records do not fit in one pass of {} tokens, in which their hidden states are "
-                            "observed; raise --pass-tokens",
-                            records.size(), limits_.max_tokens));
+  if (observer) require_one_pass(records, limits_.max_tokens, "observing hidden states");
   std::vector<std::vector<std::vector<float>>> logits;
   for (const std::span<const EncodedRecord> pass : passes) {
     auto of_pass = run_pass(pass, timings, observer);

@@ -116,7 +116,9 @@ class Bench(ProgramTest):
         for size in ("64", "64x", "x64", "64x64x3", "0x64", "64x-1", "99999x64"):
             check("--synthetic", "4x256", "--image", size, words=["image"])
         check("--synthetic", "4x256", "--image", "1x64000", words=["200 times"])
-        check("--model", RELEASE, "--records", "r.jsonl", "--image", "64x64", words=["--records", "--image"])
+        for option, value in {"--image": "64x64", "--batch": "2", "--questions": "3", "--options": "3",
+                              "--repeats": "3"}.items():
+            check("--model", RELEASE, "--records", "r.jsonl", option, value, words=["--records", option])
         check("--model", INT8_RELEASE, "--image", "64x64", words=["--image", "vision tower"])
         check("--synthetic", "4x256", "--device", "abacus", words=["abacus"], status=5)
         check("--model", self.folder / "none", words=["none"], status=4)
