@@ -164,11 +164,11 @@ TEST_CASE("require_one_pass: records that do not go together are refused with wh
   require_one_pass(records, 256, "a test");
   require_one_pass({}, 64, "a test");
   try {
-    require_one_pass(records, 255, "a test");
-    FAIL("two records of 256 tokens in whole units were taken into a pass of 255");
+    require_one_pass(records, 191, "a test");
+    FAIL("two records of 256 tokens in whole units were taken into a pass of 191");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kTooLong);
-    for (const char* word : {"2 records", "256", "255", "a test", "--pass-tokens"})
+    for (const char* word : {"2 records", "256", "191", "a test", "--pass-tokens"})
       CHECK(std::string(error.what()).find(word) != std::string::npos);
   }
 }
