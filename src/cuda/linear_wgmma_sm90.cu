@@ -24,6 +24,9 @@
 // For SwiGLU the weight's rows come as eight rows of gate, the eight of up that belong to them, and so on: one tensor
 // map over both matrices has their distance as a stride. A thread then has the sums of gate and up of the same feature.
 //
+// A product that is added to what its output holds brings the old values into the place in shared memory where the sums
+// will be stored: the first box of a tile while it is multiplied, the others to the L2 cache.
+//
 // Order of tiles: of some pairs of token tiles, whose inputs stay in the L2 cache, all weight tiles, each once.
 //
 // Limit: 989 TFLOP/s of the tensor cores, 690 at the power limit of an H200.
@@ -47,6 +50,7 @@ constexpr int round_up(int value, int multiple) {
 /// out = silu(gate) up of slabs of eight rows of gate and eight of up.
 struct SwigluEpilogue {
   static constexpr int kGroups = 1;  // of eight features that a slab makes
+  static constexpr bool kAdds = false;
 
   /// @param sums  of two tokens: gate, gate, up, up
   static __device__ __forceinline__ void finish(const float* sums, std::uint32_t (&packed)[kGroups]) {
@@ -63,10 +67,24 @@ struct SwigluEpilogue {
 
 struct PlainEpilogue {
   static constexpr int kGroups = 2;
+  static constexpr bool kAdds = false;
 
   static __device__ __forceinline__ void finish(const float* sums, std::uint32_t (&packed)[kGroups]) {
     packed[0] = pack_bf16(sums[0], sums[1]);
     packed[1] = pack_bf16(sums[2], sums[3]);
+  }
+};
+
+/// The same, added to the output: one rounding of the whole.
+struct AddEpilogue {
+  static constexpr int kGroups = 2;
+  static constexpr bool kAdds = true;
+
+  /// @param packed  in: the old values; out: the new ones
+  static __device__ __forceinline__ void finish(const float* sums, std::uint32_t (&packed)[kGroups]) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      packed[g] = pack_bf16(low_bf16(packed[g]) + sums[2 * g], high_bf16(packed[g]) + sums[2 * g + 1]);
   }
 };
 
@@ -97,7 +115,7 @@ struct Config {
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
   static_assert(kRows * kRowBytes % kPattern == 0 && kTokens * kRowBytes % kPattern == 0 && kTokens % 8 == 0);
-  static_assert(kStages >= 2 && 2 * kStages * 8 <= kBarrierBytes);
+  static_assert(kStages >= 2 && (2 * kStages + kConsumers) * 8 <= kBarrierBytes);
 };
 
 /// Which tiles there are, and their order.
@@ -133,6 +151,9 @@ struct SharedMemory {
   __device__ __forceinline__ PhaseBarrier filled(int stage) const { return {out(C::kConsumers) + 8 * stage}; }
   __device__ __forceinline__ PhaseBarrier emptied(int stage) const {
     return {out(C::kConsumers) + 8 * (C::kStages + stage)};
+  }
+  __device__ __forceinline__ PhaseBarrier old_values(int consumer) const {
+    return {out(C::kConsumers) + 8 * (2 * C::kStages + consumer)};
   }
 };
 
@@ -170,10 +191,37 @@ __device__ __forceinline__ void produce(const CUtensorMap& weight_map, const CUt
   }
 }
 
+/// What a product is added to, on its way into the box from which the result will be stored.
+template <typename C>
+struct OldValues {
+  const CUtensorMap& map;
+  std::uint32_t box;
+  PhaseBarrier arrived;
+  int feature, token;  // of the tile's first box
+  std::uint32_t parity = 0;
+
+  /// One thread, the one that stores.
+  __device__ __forceinline__ void start(int index) const {
+    wait_until_stores_have_read();
+    arrived.arrive_and_expect(C::kTokens * C::kBoxRowBytes);
+    load_box(box, map, arrived, feature + index * C::kBoxFeatures, token);
+  }
+  __device__ __forceinline__ void start_tile() const {
+    start(0);
+#pragma unroll
+    for (int b = 1; b < C::kBoxes; ++b) prefetch_box(map, feature + b * C::kBoxFeatures, token);
+  }
+  __device__ __forceinline__ void wait() {
+    arrived.wait(parity);
+    parity ^= 1;
+  }
+};
+
 /// Rounds the sums of some blocks of 64 weight rows, stores them to shared memory as [tokens, features] and from there.
 template <typename C>
 __device__ __forceinline__ void store_sums(const float (&sums)[C::kBlocks][C::kTokens / 2], const CUtensorMap& out_map,
-                                           std::uint32_t box, int consumer, int feature, int token) {
+                                           std::uint32_t box, int consumer, int feature, int token,
+                                           OldValues<C>& old_values) {
   using Epilogue = typename C::Epilogue;
   constexpr int kTokenGroups = C::kTokens / 8;
   const int lane = lane_id(), warp = warp_id() % 4;
@@ -182,8 +230,13 @@ __device__ __forceinline__ void store_sums(const float (&sums)[C::kBlocks][C::kT
   const int flipped = C::kBoxRowBytes == 128 ? lane % 8 : lane / 2 % 4;
 #pragma unroll
   for (int b = 0; b < C::kBoxes; ++b) {
-    if (stores) wait_until_stores_have_read();
-    sync_threads_at(1 + consumer, kWarpgroup);
+    if constexpr (Epilogue::kAdds) {
+      if (b > 0 && stores) old_values.start(b);
+      old_values.wait();
+    } else {
+      if (stores) wait_until_stores_have_read();
+      sync_threads_at(1 + consumer, kWarpgroup);
+    }
 #pragma unroll
     for (int i = 0; i < C::kBoxBlocks; ++i) {
       const float(&block)[C::kTokens / 2] = sums[b * C::kBoxBlocks + i];
@@ -196,6 +249,22 @@ __device__ __forceinline__ void store_sums(const float (&sums)[C::kBlocks][C::kT
 #pragma unroll
       for (int first = 0; first < kTokenGroups; first += 4) {
         std::uint32_t packed[4][Epilogue::kGroups] = {};
+        if constexpr (Epilogue::kAdds) {
+#pragma unroll
+          for (int g = 0; g < Epilogue::kGroups; ++g) {
+            const std::uint32_t row = rows[g] + first * 8 * C::kBoxRowBytes;
+            if (first + 4 <= kTokenGroups) {
+              std::uint32_t matrices[4];
+              load_matrices_transposed(matrices, row);
+#pragma unroll
+              for (int j = 0; j < 4; ++j) packed[j][g] = matrices[j];
+            } else {
+#pragma unroll
+              for (int j = 0; first + j < kTokenGroups; ++j)
+                packed[j][g] = load_matrix_transposed(row + j * 8 * C::kBoxRowBytes);
+            }
+          }
+        }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           if (first + j < kTokenGroups) Epilogue::finish(&block[4 * (first + j)], packed[j]);
@@ -251,13 +320,22 @@ __device__ __forceinline__ void consume(const CUtensorMap& out_map, const Schedu
     commit_products();
   };
 
+  OldValues<C> old_values{out_map, shared.out(consumer), shared.old_values(consumer)};
   RingPosition<C::kStages> at;
   for (int index = blockIdx.x / kClusterSize; index < schedule.num_tiles(); index += gridDim.x / kClusterSize) {
     const Schedule::Tile tile = schedule.tile(index);
+    const int feature = tile.feature_tile * C::kFeatures + consumer * C::kConsumerFeatures;
+    const int token = (tile.token_pair * kClusterSize + rank) * C::kTokens;
     int previous = at.stage;
     shared.filled(at.stage).wait(at.parity);
     multiply_stage(at.stage, true);
     at.advance();
+    if constexpr (C::Epilogue::kAdds) {
+      old_values.feature = feature;
+      old_values.token = token;
+      if (threadIdx.x % kWarpgroup == 0) old_values.start_tile();
+      __syncwarp();
+    }
     for (int i = 1; i < schedule.num_stages; ++i) {
       shared.filled(at.stage).wait(at.parity);
       multiply_stage(at.stage, false);
@@ -270,9 +348,7 @@ __device__ __forceinline__ void consume(const CUtensorMap& out_map, const Schedu
     release(previous);
 #pragma unroll
     for (int b = 0; b < C::kBlocks; ++b) keep_sums_here(sums[b]);
-    store_sums<C>(sums, out_map, shared.out(consumer), consumer,
-                  tile.feature_tile * C::kFeatures + consumer * C::kConsumerFeatures,
-                  (tile.token_pair * kClusterSize + rank) * C::kTokens);
+    store_sums<C>(sums, out_map, shared.out(consumer), consumer, feature, token, old_values);
   }
   if (threadIdx.x % kWarpgroup == 0) wait_until_stores_have_read();
 }
@@ -291,6 +367,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
         shared.filled(stage).init(1);
         shared.emptied(stage).init(kClusterSize * C::kConsumers * kWarpgroup / kWarpSize);
       }
+      for (int consumer = 0; consumer < C::kConsumers; ++consumer) shared.old_values(consumer).init(1);
       publish_barriers();
       prefetch_map(weight_map);
       prefetch_map(input_map);
@@ -411,19 +488,19 @@ void swiglu_wgmma_sm90(const SwigluProduct& product, WgmmaTile tile, int num_sms
 void linear_wgmma_sm90(const PlainProduct& product, WgmmaTile tile, int num_sms, cudaStream_t stream) {
   if (product.num_tokens == 0 || product.out_features == 0) return;
   const std::int64_t eight_rows = 8 * product.in_features * 2;
-  launch_with<PlainEpilogue>("linear_wgmma_sm90",
-                             {.num_tokens = product.num_tokens,
-                              .in_features = product.in_features,
-                              .out_features = product.out_features,
-                              .input = product.input,
-                              .input_stride = product.input_stride,
-                              .weight = product.weight,
-                              .pair_stride_bytes = eight_rows,
-                              .slab_stride_bytes = 2 * eight_rows,
-                              .num_slabs = product.out_features / kSlabRows,
-                              .out = product.out,
-                              .out_stride = product.out_stride},
-                             tile, num_sms, stream);
+  const Operands operands = {.num_tokens = product.num_tokens,
+                             .in_features = product.in_features,
+                             .out_features = product.out_features,
+                             .input = product.input,
+                             .input_stride = product.input_stride,
+                             .weight = product.weight,
+                             .pair_stride_bytes = eight_rows,
+                             .slab_stride_bytes = 2 * eight_rows,
+                             .num_slabs = product.out_features / kSlabRows,
+                             .out = product.out,
+                             .out_stride = product.out_stride};
+  if (product.adds) return launch_with<AddEpilogue>("linear_add_wgmma_sm90", operands, tile, num_sms, stream);
+  launch_with<PlainEpilogue>("linear_wgmma_sm90", operands, tile, num_sms, stream);
 }
 
 }  // namespace treble::cuda

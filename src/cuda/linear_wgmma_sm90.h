@@ -26,7 +26,7 @@ struct SwigluProduct {
 /// @throws Error kDevice
 void swiglu_wgmma_sm90(const SwigluProduct& product, WgmmaTile tile, int num_sms, cudaStream_t stream);
 
-/// out [T, out_features] = input weight^T
+/// out [T, out_features] = input weight^T, or out += that: the fp32 sum of both, rounded once.
 struct PlainProduct {
   std::int64_t num_tokens, out_features, in_features;  // out_features a multiple of 16, in_features of 8
   const void* input;
@@ -34,6 +34,7 @@ struct PlainProduct {
   const void* weight;
   void* out;
   std::int64_t out_stride;
+  bool adds = false;
 };
 void linear_wgmma_sm90(const PlainProduct& product, WgmmaTile tile, int num_sms, cudaStream_t stream);
 

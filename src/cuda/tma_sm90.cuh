@@ -107,7 +107,13 @@ __device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap& ma
       "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(column), "r"(group), "r"(row), "r"(barrier.address)
       : "memory");
 }
-/// Starts bringing it to the L2 cache only.
+/// Starts bringing a box to the L2 cache only.
+__device__ __forceinline__ void prefetch_box(const CUtensorMap& map, int column, int row) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(reinterpret_cast<std::uint64_t>(&map)),
+      "r"(column), "r"(row)
+      : "memory");
+}
 __device__ __forceinline__ void prefetch_box(const CUtensorMap& map, int column, int group, int row) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(reinterpret_cast<std::uint64_t>(&map)),
@@ -136,6 +142,20 @@ __device__ __forceinline__ void store_matrices_transposed(std::uint32_t row, con
 /// One matrix; lanes 0 to 7 name its rows.
 __device__ __forceinline__ void store_matrix_transposed(std::uint32_t row, std::uint32_t fragment) {
   asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(row), "r"(fragment) : "memory");
+}
+
+/// The inverse of store_matrices_transposed.
+__device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&fragment)[4], std::uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(row)
+               : "memory");
+}
+/// One matrix; lanes 0 to 7 name its rows.
+__device__ __forceinline__ std::uint32_t load_matrix_transposed(std::uint32_t row) {
+  std::uint32_t fragment;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(fragment) : "r"(row) : "memory");
+  return fragment;
 }
 
 /// Starts storing a box; nothing is written where the matrix ends.
