@@ -22,10 +22,9 @@ CUtensorMap make_tensor_map(const BoxedTensor& tensor) {
     if (i > 0) strides[i - 1] = static_cast<cuuint64_t>(tensor.dimensions[i].stride_bytes);
   }
   CUtensorMap map;
-  const CUresult status =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, static_cast<cuuint32_t>(rank), const_cast<void*>(tensor.data),
-             sizes.data(), strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, tensor.swizzle,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status = encode(&map, tensor.type, static_cast<cuuint32_t>(rank), const_cast<void*>(tensor.data),
+                                 sizes.data(), strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                 tensor.swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status == CUDA_SUCCESS) return map;
   throw Error(
       ErrorCode::kInternal,

@@ -9,7 +9,7 @@ namespace treble::cuda {
 
 /// How a tensor in device memory is cut into boxes that a kernel copies at once.
 struct BoxedTensor {
-  const void* data;  // bf16, 16-byte aligned
+  const void* data;  // 16-byte aligned
   struct Dimension {
     std::int64_t size;
     std::int64_t stride_bytes;  // a multiple of 16 below 2^40; of the innermost dimension not read
@@ -17,6 +17,7 @@ struct BoxedTensor {
   };
   std::span<const Dimension> dimensions;  // innermost first
   CUtensorMapSwizzle swizzle;             // of rows as wide as the box
+  CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 };
 
 /// The same as what the device's copy engine reads. What a box has beyond the tensor is zero, and is not stored.

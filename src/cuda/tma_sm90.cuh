@@ -121,6 +121,26 @@ __device__ __forceinline__ void prefetch_box(const CUtensorMap& map, int column,
       : "memory");
 }
 
+/// The same of a tensor [groups, pairs, rows, columns].
+__device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap& map, PhaseBarrier barrier, int column,
+                                         int row, int pair, int group) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(to),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(column), "r"(row), "r"(pair), "r"(group), "r"(barrier.address)
+      : "memory");
+}
+
+/// Starts copying a box of a matrix to every block of the mask: to the same address there, counted by the barrier
+/// there.
+__device__ __forceinline__ void load_rows_to_cluster(std::uint32_t to, const CUtensorMap& map, PhaseBarrier barrier,
+                                                     int column, int row, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(column), "r"(row), "r"(barrier.address), "h"(blocks)
+      : "memory");
+}
 /// Starts copying a box of a tensor [groups, 2, 8, columns], from its group on, to every block of the mask: to the same
 /// address there, counted by the barrier there.
 __device__ __forceinline__ void load_box_to_cluster(std::uint32_t to, const CUtensorMap& map, PhaseBarrier barrier,
@@ -156,6 +176,22 @@ __device__ __forceinline__ std::uint32_t load_matrix_transposed(std::uint32_t ro
   std::uint32_t fragment;
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(fragment) : "r"(row) : "memory");
   return fragment;
+}
+
+/// Floats in shared memory.
+__device__ __forceinline__ void store_float(std::uint32_t to, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
+__device__ __forceinline__ float load_float(std::uint32_t from) {
+  float value;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+  return value;
+}
+/// Two, at a multiple of 8 bytes.
+__device__ __forceinline__ float2 load_floats(std::uint32_t from) {
+  float2 values;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(values.x), "=f"(values.y) : "r"(from) : "memory");
+  return values;
 }
 
 /// Starts storing a box; nothing is written where the matrix ends.

@@ -68,6 +68,12 @@ __device__ __forceinline__ void keep_sums_here(float (&sums)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
+template <int kCount>
+__device__ __forceinline__ void keep_sums_here(std::int32_t (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+}
+
 /// d [64, kTokens] = (adds ? d : 0) + a [64, 16] b [kTokens, 16]^T, bf16 operands and fp32 sums.
 template <int kTokens>
 struct Wgmma;

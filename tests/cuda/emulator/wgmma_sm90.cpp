@@ -1,6 +1,7 @@
 #include <treble/error.h>
 
 #include "cuda/cuda_ops.h"
+#include "cuda/linear_int8_wgmma_sm90.h"
 #include "cuda/linear_wgmma_sm90.h"
 
 // The emulator is a device of compute capability 8.0: choosing a kernel of Hopper is a mistake.
@@ -24,6 +25,14 @@ void swiglu_wgmma_sm90(const SwigluProduct&, WgmmaTile, int, cudaStream_t) {
 }
 
 void linear_wgmma_sm90(const PlainProduct&, WgmmaTile, int, cudaStream_t) {
+  fail();
+}
+
+void swiglu_int8_wgmma_sm90(const Int8SwigluProduct&, WgmmaInt8Tile, int, cudaStream_t) {
+  fail();
+}
+
+void linear_int8_wgmma_sm90(const Int8Product&, WgmmaInt8Tile, int, cudaStream_t) {
   fail();
 }
 
