@@ -29,6 +29,15 @@ DenseKernel choose_dense(const DenseShape& shape, int compute_capability, int nu
              : DenseKernel::kCublasLt;
 }
 
+Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_capability, KernelSet kernels) {
+  constexpr std::int64_t kInputs = 16;   // codes in 16 bytes, which copies take
+  constexpr std::int64_t kOutputs = 16;  // what a slab of weight rows has
+  if (kernels == KernelSet::kPlain || !shape.is_aligned || shape.in_features == 0 || shape.in_features % kInputs != 0)
+    return Int8LinearKernel::kTiles;
+  const bool fits = shape.out_dtype == DType::kBF16 && shape.out_is_aligned && shape.out_features % kOutputs == 0;
+  return fits && has_wgmma(compute_capability, kernels) ? Int8LinearKernel::kWgmmaSm90 : Int8LinearKernel::kMmaSm80;
+}
+
 SwigluKernel choose_swiglu(const SwigluShape& shape, int compute_capability, KernelSet kernels) {
   constexpr std::int64_t kElements = 8;  // 16 bytes, of which tensor maps are made
   const bool fits = shape.dtype == DType::kBF16 && shape.is_aligned && shape.is_ordered && shape.in_features > 0 &&

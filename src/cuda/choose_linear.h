@@ -21,6 +21,23 @@ struct LinearShape {
 
 LinearKernel choose_linear(const LinearShape& shape);
 
+/// Products of 8-bit codes.
+enum class Int8LinearKernel {
+  kTiles,      ///< any size and alignment: linear_int8_tiles.cu
+  kMmaSm80,    ///< tensor cores of compute capability 8.0 on: linear_int8_mma_sm80.cu
+  kWgmmaSm90,  ///< Hopper's own: linear_int8_wgmma_sm90.cu
+};
+
+struct Int8LinearShape {
+  DType out_dtype;
+  std::int64_t out_features, in_features;
+  bool is_aligned;      ///< every row of codes starts at a multiple of 16 bytes
+  bool out_is_aligned;  ///< every row of the output too
+};
+
+/// @param compute_capability  10 times the major number, plus the minor one
+Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_capability, KernelSet kernels);
+
 /// Of products that choose_linear gives to tensor cores, with bf16 inputs.
 enum class DenseKernel {
   kCublasLt,

@@ -3,6 +3,7 @@
 #include "cuda/choose_attention.h"
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
+#include "cuda/choose_quantizer.h"
 #include "cuda/choose_wgmma_tile.h"
 
 using namespace treble;
@@ -23,6 +24,35 @@ TEST_CASE("cuda: products of few fp32 rows, as the decision head has them, are o
   CHECK(choose_linear({DType::kF32, 97, 48, 130, false}) == LinearKernel::kFewRows);
   CHECK(choose_linear({DType::kF32, 128, 1024, 5120, true}) == LinearKernel::kCublasLt);
   CHECK(choose_linear({DType::kBF16, 32, 1024, 5120, true}) == LinearKernel::kCublasLt);
+}
+
+TEST_CASE("cuda: products of 8-bit codes run on tensor cores where rows of codes are whole 16-byte blocks") {
+  const Int8LinearShape shape{DType::kBF16, 17408, 5120, true, true};
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kBest) == Int8LinearKernel::kWgmmaSm90);
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kSm80) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kPlain) == Int8LinearKernel::kTiles);
+  for (const int other : {80, 86, 89, 100, 120})
+    CHECK(choose_int8_linear(shape, other, KernelSet::kBest) == Int8LinearKernel::kMmaSm80);
+  const auto choose = [](const Int8LinearShape& odd) { return choose_int8_linear(odd, 90, KernelSet::kBest); };
+  CHECK(choose({DType::kF32, 17408, 5120, true, true}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 50, 5120, true, true}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 17408, 5120, true, false}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 17408, 5128, true, true}) == Int8LinearKernel::kTiles);
+  CHECK(choose({DType::kBF16, 17408, 5120, false, true}) == Int8LinearKernel::kTiles);
+  CHECK(choose({DType::kBF16, 17408, 0, true, true}) == Int8LinearKernel::kTiles);
+}
+
+TEST_CASE("cuda: rows of groups of 256 are quantised in registers, others in parts") {
+  for (const std::int64_t width : {256, 5120, 6144, 17408, 40960})
+    CHECK(choose_quantizer({width, 256, true}) == Quantizer::kGroup256);
+  CHECK(choose_quantizer({41216, 256, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 1024, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 1, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 256, false}) == Quantizer::kAnyGroup);
+  for (const std::int64_t num_groups : {1, 20, 40, 41, 68, 80, 81, 160}) {
+    const std::int64_t halves = (num_groups + groups_of_half_warp(num_groups) - 1) / groups_of_half_warp(num_groups);
+    CHECK(16 * halves <= kQuantizerThreads);
+  }
 }
 
 TEST_CASE("cuda: attention in bf16 runs on tensor cores for every head size of the model") {
