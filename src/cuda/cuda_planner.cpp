@@ -16,7 +16,7 @@
 namespace treble::cuda {
 namespace {
 
-/// Whether a norm writes the codes itself: rows of a workspace are aligned.
+/// Whether a norm or SwiGLU writes the codes itself: rows of a workspace are aligned.
 bool quantizes_itself(const LinearInput& out) {
   return out.quantized && choose_quantizer({out.width(), out.quantized.rotation_group, true}) == Quantizer::kGroup256;
 }
@@ -83,13 +83,14 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
   const bool is_dense = args.gate->format == WeightFormat::kDense && args.up->format == WeightFormat::kDense &&
                         !args.gate->bias && !args.up->bias;
   const Workspace::Scope scope(scratch_);
-  plan_plain(args.out, activation_dtype());
-  if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) return;
+  if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90)
+    return plan_plain(args.out, activation_dtype());
   const std::int64_t width = args.gate->out_features();
   const TensorView both = take_swiglu_scratch(scratch_, activation_dtype(), args.input.num_rows(), width);
   const std::array outputs = {Linear::Output{args.gate, both.slice(1, 0, width)},
                               Linear::Output{args.up, both.slice(1, width, 2 * width)}};
   plan_products(args.input, outputs);
+  if (!quantizes_itself(args.out)) plan_plain(args.out, activation_dtype());
 }
 
 void CudaPlanner::do_rms_norm(const RmsNorm& args) {

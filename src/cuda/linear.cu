@@ -204,11 +204,11 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t{1} << 40;
   const bool is_dense = args.gate->format == WeightFormat::kDense && args.up->format == WeightFormat::kDense &&
                         !args.gate->bias && !args.up->bias;
-  const TensorView out = plain_of(args.out, activation_dtype());
   const SwigluShape shape{activation_dtype(), width, args.input.width(),
-                          rows_are_aligned(args.input.plain, args.gate->weight, args.up->weight, out),
+                          rows_are_aligned(args.input.plain, args.gate->weight, args.up->weight, args.out.plain),
                           up_data > gate_data && up_data - gate_data < kFarthest};
   if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) {
+    const TensorView out = plain_of(args.out, activation_dtype());
     swiglu_wgmma(args.input.plain, *args.gate, *args.up, out);
     return quantize(out, args.out.quantized);
   }
@@ -217,6 +217,7 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
   const std::array outputs = {Linear::Output{args.gate, gate}, Linear::Output{args.up, up}};
   multiply(args.input, outputs);
   if (swiglu_int8(gate, up, args.out)) return;
+  const TensorView out = plain_of(args.out, activation_dtype());
   with_type(activation_dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("linear_swiglu", stream_.get(), early(rows_and_columns(num_tokens, width, kGroup), kThreads),
