@@ -16,7 +16,7 @@ Quantizer choose_quantizer(const QuantizerShape& shape) {
 }
 
 int groups_of_half_warp(std::int64_t num_groups) {
-  return num_groups <= kHalfWarps ? 1 : num_groups <= 2 * kHalfWarps ? 2 : kMostGroups;
+  return num_groups <= kHalfWarps ? 1 : num_groups <= 2 * (kTwoGroupThreads / 16) ? 2 : kMostGroups;
 }
 
 }  // namespace treble::cuda

@@ -17,7 +17,9 @@ struct QuantizerShape {
 
 Quantizer choose_quantizer(const QuantizerShape& shape);
 
-inline constexpr int kQuantizerThreads = 640;  // of a block at most
+inline constexpr int kQuantizerThreads = 640;     // of a block at most
+inline constexpr int kTwoGroupThreads = 17 * 32;  // where a half warp takes two groups: 17,408 features, of which two
+                                                  // blocks' registers fit in a multiprocessor
 
 /// Groups of 256 that a half warp takes of a row of so many: 1, 2 or 4.
 int groups_of_half_warp(std::int64_t num_groups);

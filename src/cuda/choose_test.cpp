@@ -49,9 +49,10 @@ TEST_CASE("cuda: rows of groups of 256 are quantised in registers, others in par
   CHECK(choose_quantizer({5120, 1024, true}) == Quantizer::kAnyGroup);
   CHECK(choose_quantizer({5120, 1, true}) == Quantizer::kAnyGroup);
   CHECK(choose_quantizer({5120, 256, false}) == Quantizer::kAnyGroup);
-  for (const std::int64_t num_groups : {1, 20, 40, 41, 68, 80, 81, 160}) {
-    const std::int64_t halves = (num_groups + groups_of_half_warp(num_groups) - 1) / groups_of_half_warp(num_groups);
-    CHECK(16 * halves <= kQuantizerThreads);
+  CHECK(groups_of_half_warp(17408 / 256) == 2);
+  for (const std::int64_t num_groups : {1, 20, 40, 41, 68, 69, 160}) {
+    const std::int64_t of_half = groups_of_half_warp(num_groups), halves = (num_groups + of_half - 1) / of_half;
+    CHECK(16 * halves <= (of_half == 2 ? kTwoGroupThreads : kQuantizerThreads));
   }
 }
 

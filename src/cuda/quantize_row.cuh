@@ -160,6 +160,14 @@ __device__ __forceinline__ void store_sixteen(const float (&x)[16], T* to) {
   }
 }
 
+/// Of kernels that keep little beside the values: threads of a block at most, and blocks in a multiprocessor.
+constexpr int most_threads(int groups_of_half_warp) {
+  return groups_of_half_warp == 2 ? kTwoGroupThreads : kQuantizerThreads;
+}
+constexpr int blocks_at_once(int groups_of_half_warp) {
+  return groups_of_half_warp == 2 ? 2 : 1;
+}
+
 /// A block's row: its half warps take every so many groups, which stay in registers from the values to the codes.
 /// @param kGroups  groups of a half warp
 /// @param produce  values of group i, of so many, in its lane: void(int i, std::int64_t group, int lane, float

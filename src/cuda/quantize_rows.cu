@@ -12,7 +12,7 @@ namespace treble::cuda {
 namespace {
 
 template <int kGroups, typename T>
-__global__ void __launch_bounds__(kQuantizerThreads)
+__global__ void __launch_bounds__(most_threads(kGroups), blocks_at_once(kGroups))
     quantize_group_256_kernel(Rows<const T> plain, std::int64_t num_groups, QuantizeArgs args) {
   wait_for_earlier_kernels();
   const T* row = plain.row(blockIdx.x);

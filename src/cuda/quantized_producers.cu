@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kQuantizerThreads)
 }
 
 template <int kGroups, typename T>
-__global__ void __launch_bounds__(kQuantizerThreads)
+__global__ void __launch_bounds__(most_threads(kGroups), blocks_at_once(kGroups))
     swiglu_int8_kernel(Rows<const T> gate, Rows<const T> up, std::int64_t num_groups, Rows<T> plain,
                        QuantizeArgs args) {
   wait_for_earlier_kernels();
