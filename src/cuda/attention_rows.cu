@@ -125,6 +125,15 @@ Kernel<T> kernel_for(std::int64_t head_dim) {
 
 void CudaOps::do_attention(const Attention& args) {
   if (args.query.size(0) == 0) return;
+  // A row's scale needs all of its heads, which are of several blocks.
+  const Workspace::Scope scope(scratch_);
+  Attention plain = args;
+  plain.out = plain_of(args.out, args.query.dtype());
+  attend(plain);
+  quantize(plain.out.plain, args.out.quantized);
+}
+
+void CudaOps::attend(const Attention& args) {
   const AttentionShape shape{args.query.dtype(),
                              args.query.size(0),
                              args.query.size(2),

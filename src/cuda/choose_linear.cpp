@@ -29,10 +29,33 @@ DenseKernel choose_dense(const DenseShape& shape, int compute_capability, int nu
              : DenseKernel::kCublasLt;
 }
 
+Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_capability, KernelSet kernels) {
+  constexpr std::int64_t kInputs = 16;   // codes in 16 bytes, which copies take
+  constexpr std::int64_t kOutputs = 16;  // what a slab of weight rows has
+  if (kernels == KernelSet::kPlain || !shape.is_aligned || shape.in_features == 0 || shape.in_features % kInputs != 0)
+    return Int8LinearKernel::kTiles;
+  const bool fits = shape.out_dtype == DType::kBF16 && shape.out_is_aligned && shape.out_features % kOutputs == 0;
+  return fits && has_wgmma(compute_capability, kernels) ? Int8LinearKernel::kWgmmaSm90 : Int8LinearKernel::kMmaSm80;
+}
+
+bool are_plain(const LinearWeight& gate, const LinearWeight& up) {
+  const auto is_plain = [](const LinearWeight& weight) {
+    return weight.format == WeightFormat::kDense && !weight.bias;
+  };
+  return is_plain(gate) && is_plain(up);
+}
+
+bool read_same_codes(const LinearWeight& gate, const LinearWeight& up) {
+  return gate.format == WeightFormat::kInt8 && up.format == WeightFormat::kInt8 &&
+         gate.int8.rotation_group == up.int8.rotation_group &&
+         gate.int8.input_factor.data() == up.int8.input_factor.data();
+}
+
 SwigluKernel choose_swiglu(const SwigluShape& shape, int compute_capability, KernelSet kernels) {
-  constexpr std::int64_t kElements = 8;  // 16 bytes, of which tensor maps are made
+  constexpr std::int64_t kElements = 8;  // of bf16 in 16 bytes, of which tensor maps are made
+  const std::int64_t in_elements = shape.is_int8 ? 2 * kElements : kElements;
   const bool fits = shape.dtype == DType::kBF16 && shape.is_aligned && shape.is_ordered && shape.in_features > 0 &&
-                    shape.in_features % kElements == 0 && shape.out_features % kElements == 0;
+                    shape.in_features % in_elements == 0 && shape.out_features % kElements == 0;
   return has_wgmma(compute_capability, kernels) && fits ? SwigluKernel::kWgmmaSm90 : SwigluKernel::kSeparate;
 }
 

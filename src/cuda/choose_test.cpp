@@ -3,6 +3,7 @@
 #include "cuda/choose_attention.h"
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
+#include "cuda/choose_quantizer.h"
 #include "cuda/choose_wgmma_tile.h"
 
 using namespace treble;
@@ -23,6 +24,36 @@ TEST_CASE("cuda: products of few fp32 rows, as the decision head has them, are o
   CHECK(choose_linear({DType::kF32, 97, 48, 130, false}) == LinearKernel::kFewRows);
   CHECK(choose_linear({DType::kF32, 128, 1024, 5120, true}) == LinearKernel::kCublasLt);
   CHECK(choose_linear({DType::kBF16, 32, 1024, 5120, true}) == LinearKernel::kCublasLt);
+}
+
+TEST_CASE("cuda: products of 8-bit codes run on tensor cores where rows of codes are whole 16-byte blocks") {
+  const Int8LinearShape shape{DType::kBF16, 17408, 5120, true, true};
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kBest) == Int8LinearKernel::kWgmmaSm90);
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kSm80) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose_int8_linear(shape, 90, KernelSet::kPlain) == Int8LinearKernel::kTiles);
+  for (const int other : {80, 86, 89, 100, 120})
+    CHECK(choose_int8_linear(shape, other, KernelSet::kBest) == Int8LinearKernel::kMmaSm80);
+  const auto choose = [](const Int8LinearShape& odd) { return choose_int8_linear(odd, 90, KernelSet::kBest); };
+  CHECK(choose({DType::kF32, 17408, 5120, true, true}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 50, 5120, true, true}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 17408, 5120, true, false}) == Int8LinearKernel::kMmaSm80);
+  CHECK(choose({DType::kBF16, 17408, 5128, true, true}) == Int8LinearKernel::kTiles);
+  CHECK(choose({DType::kBF16, 17408, 5120, false, true}) == Int8LinearKernel::kTiles);
+  CHECK(choose({DType::kBF16, 17408, 0, true, true}) == Int8LinearKernel::kTiles);
+}
+
+TEST_CASE("cuda: rows of groups of 256 are quantised in registers, others in parts") {
+  for (const std::int64_t width : {256, 5120, 6144, 17408, 40960})
+    CHECK(choose_quantizer({width, 256, true}) == Quantizer::kGroup256);
+  CHECK(choose_quantizer({41216, 256, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 1024, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 1, true}) == Quantizer::kAnyGroup);
+  CHECK(choose_quantizer({5120, 256, false}) == Quantizer::kAnyGroup);
+  CHECK(groups_of_half_warp(17408 / 256) == 2);
+  for (const std::int64_t num_groups : {1, 20, 40, 41, 68, 69, 160}) {
+    const std::int64_t of_half = groups_of_half_warp(num_groups), halves = (num_groups + of_half - 1) / of_half;
+    CHECK(16 * halves <= (of_half == 2 ? kTwoGroupThreads : kQuantizerThreads));
+  }
 }
 
 TEST_CASE("cuda: attention in bf16 runs on tensor cores for every head size of the model") {
@@ -103,7 +134,7 @@ TEST_CASE("cuda: a head of the delta rule is split over blocks while there are m
 }
 
 TEST_CASE("cuda: SwiGLU is one wgmma kernel on Hopper, for bf16 matrices that a tensor map reads") {
-  const SwigluShape shape{DType::kBF16, 17408, 5120, true, true};
+  const SwigluShape shape{DType::kBF16, false, 17408, 5120, true, true};
   CHECK(choose_swiglu(shape, 90, KernelSet::kBest) == SwigluKernel::kWgmmaSm90);
   for (const int other : {80, 86, 89, 100, 120})
     CHECK(choose_swiglu(shape, other, KernelSet::kBest) == SwigluKernel::kSeparate);
@@ -112,12 +143,15 @@ TEST_CASE("cuda: SwiGLU is one wgmma kernel on Hopper, for bf16 matrices that a 
   const auto is_separate = [](const SwigluShape& other) {
     return choose_swiglu(other, 90, KernelSet::kBest) == SwigluKernel::kSeparate;
   };
-  CHECK(is_separate({DType::kF32, 17408, 5120, true, true}));
-  CHECK(is_separate({DType::kBF16, 17404, 5120, true, true}));
-  CHECK(is_separate({DType::kBF16, 17408, 5124, true, true}));
-  CHECK(is_separate({DType::kBF16, 17408, 0, true, true}));
-  CHECK(is_separate({DType::kBF16, 17408, 5120, false, true}));
-  CHECK(is_separate({DType::kBF16, 17408, 5120, true, false}));
+  CHECK(is_separate({DType::kF32, false, 17408, 5120, true, true}));
+  CHECK(is_separate({DType::kBF16, false, 17404, 5120, true, true}));
+  CHECK(is_separate({DType::kBF16, false, 17408, 5124, true, true}));
+  CHECK(is_separate({DType::kBF16, false, 17408, 0, true, true}));
+  CHECK(is_separate({DType::kBF16, false, 17408, 5120, false, true}));
+  CHECK(is_separate({DType::kBF16, false, 17408, 5120, true, false}));
+  CHECK(!is_separate({DType::kBF16, false, 17408, 5128, true, true}));
+  CHECK(is_separate({DType::kBF16, true, 17408, 5128, true, true}));  // 16 codes are 16 bytes
+  CHECK(!is_separate({DType::kBF16, true, 17408, 5136, true, true}));
 }
 
 TEST_CASE("cuda: the tile of a wgmma product leaves few multiprocessors idle") {

@@ -42,6 +42,8 @@ class CudaOps final : public Ops {
   HeldMemory held_memory() const override;
 
  private:
+  bool produces_codes_alone() const override { return true; }
+
   void do_embedding(const Embedding& args) override;
   void do_rms_norm(const RmsNorm& args) override;
   void do_linear(const Linear& args) override;
@@ -64,9 +66,9 @@ class CudaOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
-  /// Some Linears of one input whose weights, biases and outputs lie side by side: one product.
+  /// Some Linears of one input whose weights, scales, biases and outputs lie side by side: one product.
   struct LinearRun {
-    const LinearWeight* first;  // its weight and bias are followed by the others'
+    const LinearWeight* first;  // its weight, scale and bias are followed by the others'
     std::int64_t out_features;
     void* out;
     std::int64_t out_stride;
@@ -75,14 +77,30 @@ class CudaOps final : public Ops {
   };
   static TensorView output_of(const LinearRun& run, std::int64_t num_tokens);
   static std::vector<LinearRun> merge_outputs(std::span<const Linear::Output> outputs);
-  void multiply(const TensorView& input, std::span<const Linear::Output> outputs);
+  void multiply(const LinearInput& input, std::span<const Linear::Output> outputs);
   TensorView terms_of(const TensorView& input);
   void multiply(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run);
   void multiply_few_rows(const TensorView& input, const LinearRun& run);
   void multiply_tiles(const TensorView& input, const LinearRun& run);
   void multiply_cublas_lt(const TensorView& terms, std::int64_t num_tokens, const LinearRun& run);
-  void swiglu_wgmma(const LinearSwiglu& args);
+  void swiglu_wgmma(const TensorView& input, const LinearWeight& gate, const LinearWeight& up, const TensorView& out);
 
+  /// The form of an input that a weight reads: the producer's, one of `made`, or a new one there, in scratch memory.
+  QuantizedInput codes_for(const LinearWeight& weight, const LinearInput& input, std::vector<QuantizedInput>& made);
+  void multiply_int8(const QuantizedInput& input, const LinearRun& run);
+  /// Writes the codes of a producer's output, if an INT8 Linear reads it.
+  void quantize(const TensorView& plain, const QuantizedInput& out);
+  /// Where a producer that does not quantise writes: scratch memory where nothing else reads the plain form.
+  TensorView plain_of(const LinearInput& out, DType dtype);
+  /// Producers that quantise. @return false: sizes or alignment are not what they take, nothing is done
+  bool rms_norm_int8(const RmsNorm& args);
+  bool gated_rms_norm_int8(const GatedRmsNorm& args);
+  void swiglu_int8_wgmma(const QuantizedInput& input, const LinearWeight& gate, const LinearWeight& up,
+                         const TensorView& out);
+  bool swiglu_int8(const TensorView& gate, const TensorView& up, const LinearInput& out);
+
+  /// The plain form of attention's output.
+  void attend(const Attention& args);
   void attention_rows(const Attention& args);
   void attention_few_queries(const Attention& args);
   void attention_mma_sm80(const Attention& args);

@@ -28,18 +28,21 @@ class CudaPlanner final : public Planner {
   void download(const TensorView&, void*) override {}
 
  private:
-  void plan_products(const TensorView& input, std::span<const Linear::Output> outputs);
+  bool produces_codes_alone() const override { return true; }
+  /// A plain form beside codes that a producer writes in scratch memory.
+  void plan_plain(const LinearInput& out, DType dtype);
+  void plan_products(const LinearInput& input, std::span<const Linear::Output> outputs);
   void do_attention(const Attention& args) override;
   void do_linear(const Linear& args) override;
   void do_linear_swiglu(const LinearSwiglu& args) override;
   void do_gated_delta_rule(const GatedDeltaRule& args) override;
   void do_embedding(const Embedding&) override {}
-  void do_rms_norm(const RmsNorm&) override {}
+  void do_rms_norm(const RmsNorm& args) override;
   void do_rotary_tables(const RotaryTables&) override {}
   void do_attention_inputs(const AttentionInputs&) override {}
   void do_delta_rule_inputs(const DeltaRuleInputs&) override {}
-  void do_gated_rms_norm(const GatedRmsNorm&) override {}
-  void do_layer_norm(const LayerNorm&) override {}
+  void do_gated_rms_norm(const GatedRmsNorm& args) override;
+  void do_layer_norm(const LayerNorm& args) override;
   void do_span_mean(const SpanMean&) override {}
   void do_gelu(const Gelu&) override {}
   void do_add_rows(const AddRows&) override {}

@@ -1,6 +1,7 @@
 #include "cuda/cuda_planner.h"
 
 #include <doctest/doctest.h>
+#include <treble/error.h>
 
 #include <array>
 #include <cstdint>
@@ -70,6 +71,64 @@ TEST_CASE("cuda planner: SwiGLU needs no scratch where it is one kernel") {
                            .out = view(planner, DType::kBF16, {64, 256})});
     CHECK((planner.needs().scratch == 0) == (kernels == KernelSet::kBest));
   }
+}
+
+LinearWeight int8_weight(CudaPlanner& planner, std::int64_t out_features, std::int64_t in_features) {
+  LinearWeight made{.format = WeightFormat::kInt8};
+  made.weight = view(planner, DType::kI8, {out_features, in_features});
+  made.int8.row_scale = view(planner, DType::kF32, {out_features});
+  made.int8.rotation_group = 256;
+  return made;
+}
+
+TEST_CASE("cuda planner: what only INT8 Linears read is held as codes, and its plain form while it is made") {
+  CudaPlanner planner({});
+  constexpr std::int64_t kTokens = 64;
+  const LinearWeight gate = int8_weight(planner, 512, 256), up = int8_weight(planner, 512, 256),
+                     down = int8_weight(planner, 256, 512), dense = weight(planner, 48, 256);
+  Workspace workspace(planner.memory());
+  const LinearInput input = planner.linear_input(workspace, kTokens, {&gate, &up}),
+                    inner = planner.linear_input(workspace, kTokens, {&down}),
+                    mixed = planner.linear_input(workspace, kTokens, {&gate, &dense});
+  CHECK(!input.plain);
+  CHECK(!inner.plain);
+  CHECK(mixed.plain);
+  CHECK(mixed.quantized);
+  CHECK(workspace.peak_bytes() == kTokens * (256 + 4) + kTokens * (512 + 4) + kTokens * (256 + 4 + 2 * 256));
+
+  const TensorView rows = view(planner, DType::kBF16, {kTokens, 256});
+  const auto gain = [&](std::int64_t size) { return view(planner, DType::kBF16, {size}); };
+  planner.rms_norm({.x = rows, .delta = {}, .weight = gain(256), .eps = 1e-6f, .out = input});
+  CHECK(planner.needs().scratch == 0);  // the norm writes codes
+  planner.layer_norm({.x = rows, .delta = {}, .weight = gain(256), .bias = gain(256), .eps = 1e-6f, .out = input});
+  CHECK(planner.needs().scratch == kTokens * 256 * 2);
+  planner.linear_swiglu({.input = input, .gate = &gate, .up = &up, .out = inner});
+  CHECK(planner.needs().scratch == kTokens * 2 * 512 * 2);  // gate and up
+}
+
+TEST_CASE("cuda planner: an input is quantised once for all weights that read it alike") {
+  CudaPlanner planner({});
+  LinearWeight same = int8_weight(planner, 16, 512), again = int8_weight(planner, 16, 512),
+               other = int8_weight(planner, 16, 512);
+  other.int8.rotation_group = 64;
+  const auto out = [&] { return view(planner, DType::kBF16, {8, 16}); };
+  const std::array outputs = {Linear::Output{&same, out()}, Linear::Output{&again, out()},
+                              Linear::Output{&other, out()}};
+  const TensorView input = view(planner, DType::kBF16, {8, 512});
+  planner.linear({.input = input, .outputs = std::span(outputs).first(2)});
+  const std::size_t once = planner.needs().scratch;
+  CHECK(once >= 8 * 512 + 8 * 4);
+  planner.linear({.input = input, .outputs = outputs});
+  CHECK(planner.needs().scratch == 2 * once);
+}
+
+TEST_CASE("cuda planner: NF4 weights are refused, with what to use instead") {
+  CudaPlanner planner({});
+  LinearWeight nf4{.format = WeightFormat::kNf4};
+  nf4.nf4.out_features = 16, nf4.nf4.in_features = 64;
+  const Linear::Output output{&nf4, view(planner, DType::kBF16, {8, 16})};
+  CHECK_THROWS_WITH_AS(planner.linear({.input = view(planner, DType::kBF16, {8, 64}), .outputs = {&output, 1}}),
+                       doctest::Contains("--device cpu"), Error);
 }
 
 TEST_CASE("cuda planner: a chunk of the delta rule never holds two sequences") {

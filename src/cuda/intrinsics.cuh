@@ -69,6 +69,18 @@ __device__ __forceinline__ float float_of(std::uint32_t bits) {
   return __uint_as_float(bits);
 }
 
+/// Each rounded by itself: the compiler makes no fused step of them, which would give other digits.
+__device__ __forceinline__ float add_rounded(float x, float y) {
+  return __fadd_rn(x, y);
+}
+__device__ __forceinline__ float multiply_rounded(float x, float y) {
+  return __fmul_rn(x, y);
+}
+/// x * y + z, rounded once.
+__device__ __forceinline__ float multiply_add(float x, float y, float z) {
+  return __fmaf_rn(x, y, z);
+}
+
 /// exp(x) within 2 + |x| / 16 units in the last place of fp32; 0 below -103, infinity above 88.
 __device__ __forceinline__ float exp_approximately(float x) {
   return __expf(x);
@@ -163,6 +175,16 @@ __device__ __forceinline__ void multiply_half(float (&d)[4], const std::uint32_t
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// d [16, 8] += a [16, 32] b [32, 8], signed 8-bit operands and exact sums. A row of a and a column of b are 32 bytes,
+/// as with 16-bit operands: load_matrices() brings them alike.
+__device__ __forceinline__ void multiply_int8(int (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                              std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 

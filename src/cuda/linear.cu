@@ -81,13 +81,19 @@ bool is_multiple_of_16(const void* address) {
 }  // namespace
 
 void CudaOps::do_linear(const Linear& args) {
-  if (args.input.plain.size(0) > 0) multiply(args.input.plain, args.outputs);
+  if (args.input.num_rows() > 0) multiply(args.input, args.outputs);
 }
 
-void CudaOps::multiply(const TensorView& input, std::span<const Linear::Output> outputs) {
+void CudaOps::multiply(const LinearInput& forms, std::span<const Linear::Output> outputs) {
   const Workspace::Scope scope(scratch_);
-  TensorView terms;  // once for all products of cuBLASLt
+  const TensorView& input = forms.plain;
+  TensorView terms;                   // once for all products of cuBLASLt
+  std::vector<QuantizedInput> codes;  // beside the producer's
   for (const LinearRun& run : merge_outputs(outputs)) {
+    if (run.first->format == WeightFormat::kInt8) {
+      multiply_int8(codes_for(*run.first, forms, codes), run);
+      continue;
+    }
     const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
     const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
                             is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
@@ -190,41 +196,55 @@ void CudaOps::multiply_cublas_lt(const TensorView& terms, std::int64_t num_token
 }
 
 void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
-  const std::int64_t num_tokens = args.input.plain.size(0), width = args.gate->out_features();
+  const std::int64_t num_tokens = args.input.num_rows(), width = args.gate->out_features();
   if (num_tokens == 0 || width == 0) return;
+  const Workspace::Scope scope(scratch_);
   const std::byte *gate_data = static_cast<const std::byte*>(args.gate->weight.data()),
                   *up_data = static_cast<const std::byte*>(args.up->weight.data());
   constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t{1} << 40;
-  const bool is_dense = args.gate->format == WeightFormat::kDense && args.up->format == WeightFormat::kDense &&
-                        !args.gate->bias && !args.up->bias;
-  const SwigluShape shape{activation_dtype(), width, args.input.plain.size(1),
-                          rows_are_aligned(args.input.plain, args.gate->weight, args.up->weight, args.out.plain),
-                          up_data > gate_data && up_data - gate_data < kFarthest};
-  if (is_dense && choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90)
-    return swiglu_wgmma(args);
-  const Workspace::Scope scope(scratch_);
+  const bool is_int8 = read_same_codes(*args.gate, *args.up);
+  // Codes lie as they were taken: a row after the other.
+  const bool is_aligned = rows_are_aligned(args.gate->weight, args.up->weight, args.out.plain) &&
+                          (is_int8 || rows_are_aligned(args.input.plain));
+  const SwigluShape shape{activation_dtype(), is_int8,    width,
+                          args.input.width(), is_aligned, up_data > gate_data && up_data - gate_data < kFarthest};
+  if ((is_int8 || are_plain(*args.gate, *args.up)) &&
+      choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) {
+    std::vector<QuantizedInput> made;
+    const QuantizedInput codes = is_int8 ? codes_for(*args.gate, args.input, made) : QuantizedInput();
+    const TensorView out = plain_of(args.out, activation_dtype());
+    if (is_int8) {
+      swiglu_int8_wgmma(codes, *args.gate, *args.up, out);
+    } else {
+      swiglu_wgmma(args.input.plain, *args.gate, *args.up, out);
+    }
+    return quantize(out, args.out.quantized);
+  }
   const TensorView both = take_swiglu_scratch(scratch_, activation_dtype(), num_tokens, width);
   const TensorView gate = both.slice(1, 0, width), up = both.slice(1, width, 2 * width);
   const std::array outputs = {Linear::Output{args.gate, gate}, Linear::Output{args.up, up}};
-  multiply(args.input.plain, outputs);
+  multiply(args.input, outputs);
+  if (swiglu_int8(gate, up, args.out)) return;
+  const TensorView out = plain_of(args.out, activation_dtype());
   with_type(activation_dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("linear_swiglu", stream_.get(), early(rows_and_columns(num_tokens, width, kGroup), kThreads),
-           swiglu_kernel<T>, const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, args.out.plain),
-           rows_of<T>(args.out.plain));
+           swiglu_kernel<T>, const_rows<T>(gate), const_rows<T>(up), width, rows_are_aligned(gate, up, out),
+           rows_of<T>(out));
   });
+  quantize(out, args.out.quantized);
 }
 
-void CudaOps::swiglu_wgmma(const LinearSwiglu& args) {
-  const TensorView &input = args.input.plain, &out = args.out.plain;
-  const std::int64_t num_tokens = input.size(0), width = args.gate->out_features();
+void CudaOps::swiglu_wgmma(const TensorView& input, const LinearWeight& gate, const LinearWeight& up,
+                           const TensorView& out) {
+  const std::int64_t num_tokens = input.size(0), width = gate.out_features();
   swiglu_wgmma_sm90({.num_tokens = num_tokens,
                      .out_features = width,
                      .in_features = input.size(1),
                      .input = input.data(),
                      .input_stride = input.stride(0),
-                     .gate = args.gate->weight.data(),
-                     .up = args.up->weight.data(),
+                     .gate = gate.weight.data(),
+                     .up = up.weight.data(),
                      .out = out.data(),
                      .out_stride = out.stride(0)},
                     choose_wgmma_tile(num_tokens, 2 * width, num_sms_), num_sms_, stream_.get());

@@ -5,35 +5,13 @@
 #include <cstdint>
 
 #include "cuda/choose_wgmma_int8_tile.h"
+#include "cuda/int8_product.h"
 
 namespace treble::cuda {
 
-/// An input in int8: token t, feature k stands for codes[t, k] * scale[t].
-struct Int8Operands {
-  const std::int8_t* codes;   // [T, in_features], every row at a multiple of 16 bytes
-  std::int64_t codes_stride;  // bytes
-  const float* scale;         // [T]
-};
-
-/// A matrix in int8: row n, feature k stands for codes[n, k] * row_scale[n].
-struct Int8Weight {
-  const std::int8_t* codes;  // [N, in_features], rows next to each other, 16-byte aligned
-  const float* row_scale;    // [N]
-  const float* bias;         // [N], or nullptr
-};
-
-/// out [T, out_features] = bf16((sum * input.scale[t]) * weight.row_scale[n] + bias[n]), or with `adds`
-/// bf16((...) + out), in fp32 from the rounded sum on, every step rounded. Sums of products of codes are exact.
-struct Int8Product {
-  std::int64_t num_tokens, out_features, in_features;  // out_features and in_features multiples of 16
-  Int8Operands input;
-  Int8Weight weight;
-  void* out;  // bf16, every row at a multiple of 16 bytes
-  std::int64_t out_stride;
-  bool adds = false;
-};
-
-/// Runs on compute capability 9.0 only. The digits of a token do not depend on the tile or on other tokens.
+/// An Int8Product with bf16 output; out_features and in_features are multiples of 16, and rows of codes and of the
+/// output start at multiples of 16 bytes. Runs on compute capability 9.0 only. The digits of a token do not depend on
+/// the tile or on other tokens.
 /// @param tile     any gives the same digits; choose_wgmma_int8_tile finds a fast one
 /// @param num_sms  multiprocessors of the device
 /// @throws Error kDevice

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <treble/int8_activations.h>
+
 #include <memory>
 #include <string>
 
@@ -11,6 +13,7 @@ namespace treble::cuda {
 struct CudaOptions {
   int device = 0;  ///< ordinal among those that the process sees
   DType activation_dtype = DType::kBF16;
+  Int8Activations int8_activations = Int8Activations::kPrecise;  ///< how INT8 Linears quantise their inputs
   KernelSet kernels = KernelSet::kBest;
   bool tables_on_device = false;  ///< vocabulary tables, of which a pass reads a few rows, take device memory too
 };

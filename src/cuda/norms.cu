@@ -171,7 +171,9 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void CudaOps::do_rms_norm(const RmsNorm& args) {
-  const TensorView& out = args.out.plain;
+  if (args.x.size(0) == 0 || rms_norm_int8(args)) return;
+  const Workspace::Scope scope(scratch_);
+  const TensorView out = plain_of(args.out, args.x.dtype());
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("rms_norm", stream_.get(),
@@ -181,11 +183,14 @@ void CudaOps::do_rms_norm(const RmsNorm& args) {
            rms_norm_kernel<T>, rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps,
            args.x.size(1), rows_are_aligned(args.x, args.delta, args.weight, out), rows_of<T>(out));
   });
+  quantize(out, args.out.quantized);
 }
 
 void CudaOps::do_gated_rms_norm(const GatedRmsNorm& args) {
+  if (args.x.size(0) == 0 || gated_rms_norm_int8(args)) return;
+  const Workspace::Scope scope(scratch_);
   const std::int64_t num_rows = args.x.size(0), num_heads = args.x.size(1), head_dim = args.x.size(2);
-  const TensorView out = args.out.plain.reshape({num_rows, num_heads, head_dim});
+  const TensorView plain = plain_of(args.out, args.x.dtype());
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     launch("gated_rms_norm", stream_.get(),
@@ -194,12 +199,15 @@ void CudaOps::do_gated_rms_norm(const GatedRmsNorm& args) {
             .starts_early = true},
            gated_rms_norm_kernel<T>, const_heads<T>(args.x), const_heads<T>(args.gate), args.weight.as<bfloat16>(),
            args.eps, static_cast<int>(num_heads), static_cast<int>(head_dim),
-           rows_are_aligned(args.x, args.gate, args.weight, out), rows_of<T>(args.out.plain));
+           rows_are_aligned(args.x, args.gate, args.weight, plain.reshape({num_rows, num_heads, head_dim})),
+           rows_of<T>(plain));
   });
+  quantize(plain, args.out.quantized);
 }
 
 void CudaOps::do_layer_norm(const LayerNorm& args) {
-  const TensorView& out = args.out.plain;
+  const Workspace::Scope scope(scratch_);
+  const TensorView out = plain_of(args.out, activation_dtype());
   with_type(args.x.dtype(), [&](auto in_zero) {
     with_type(out.dtype(), [&](auto out_zero) {
       using In = decltype(in_zero);
@@ -211,6 +219,7 @@ void CudaOps::do_layer_norm(const LayerNorm& args) {
              rows_are_aligned(args.x, args.delta, args.weight, args.bias, out), rows_of<Out>(out));
     });
   });
+  quantize(out, args.out.quantized);
 }
 
 }  // namespace treble::cuda

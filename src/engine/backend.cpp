@@ -27,9 +27,11 @@ std::optional<int> cuda_ordinal(std::string_view device) {
   return ordinal;
 }
 
-cuda::CudaOptions cuda_options(int ordinal, DType activations, const DeviceOptions& options) {
+cuda::CudaOptions cuda_options(int ordinal, DType activations, Int8Activations int8_activations,
+                               const DeviceOptions& options) {
   return {.device = ordinal,
           .activation_dtype = activations,
+          .int8_activations = int8_activations,
           .kernels = options.kernels == Kernels::kBest ? cuda::KernelSet::kBest : cuda::KernelSet::kSm80,
           .tables_on_device = options.embeddings == Embeddings::kDevice};
 }
@@ -46,7 +48,7 @@ std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, In
   const DType activations = resolve_precision(precision, device) == Precision::kF32 ? DType::kF32 : DType::kBF16;
   if (device == "cpu") return std::make_unique<cpu::CpuOps>(activations, int8_activations);
   if (const std::optional<int> ordinal = cuda_ordinal(device))
-    return cuda::make_cuda_ops(cuda_options(*ordinal, activations, options));
+    return cuda::make_cuda_ops(cuda_options(*ordinal, activations, int8_activations, options));
   throw Error(ErrorCode::kDevice, fmt::format("device: there is no \"{}\"; this build has: cpu{}", device,
                                               cuda::is_built() ? ", cuda, cuda:N" : ""));
 }

@@ -6,21 +6,26 @@
 #include <utility>
 
 #include "engine/memory_plan.h"
+#include "model/release_shapes.h"
+#include "model/shape_source.h"
 #include "model/synthetic.h"
 #include "ops/planner.h"
 
 namespace treble {
 namespace {
 
-/// Takes what passes need inside operations, once it is known that everything fits.
-PassLimits reserve(Ops& ops, const ModelConfig& config, bool has_vision, std::int64_t pass_tokens) {
+/// Takes what passes need inside operations, once it is known that everything fits and runs.
+/// @param open_shapes  returns the weights' shapes and formats
+template <typename OpenShapes>
+PassLimits reserve(Ops& ops, const ModelConfig& config, std::int64_t pass_tokens, const OpenShapes& open_shapes) {
   const std::unique_ptr<Planner> planner = ops.make_planner();
   if (!planner) return {};
   constexpr std::int64_t kFewest = 64, kMost = 1 << 17;  // the most: patches' indices still fit the staging memory
   if (pass_tokens < kFewest || pass_tokens > kMost)
     throw Error(ErrorCode::kArgument,
                 fmt::format("engine: passes of {} tokens (--pass-tokens); use {} to {}", pass_tokens, kFewest, kMost));
-  const MemoryNeeds needs = plan_memory(config, has_vision, pass_tokens, *planner);
+  auto shapes = open_shapes();
+  const MemoryNeeds needs = plan_memory(config, shapes, pass_tokens, *planner);
   ops.reserve(needs);
   return {.max_tokens = pass_tokens, .activation_bytes = needs.activations};
 }
@@ -29,14 +34,16 @@ PassLimits reserve(Ops& ops, const ModelConfig& config, bool has_vision, std::in
 
 LoadedModel load_release(std::unique_ptr<Ops> ops, const std::filesystem::path& folder, const EngineOptions& options) {
   const std::shared_ptr<void> binding = ops->bind_thread();
-  const PassLimits limits = reserve(*ops, read_config(folder), has_vision_tower(folder), options.gpu.pass_tokens);
+  const PassLimits limits = reserve(*ops, read_config(folder), options.gpu.pass_tokens,
+                                    [&] { return ReleaseShapes(folder, options.weights); });
   Model model = load_model(folder, *ops, options.weights, options.load_progress);
   return {std::move(ops), std::move(model), limits};
 }
 
 LoadedModel load_synthetic(std::unique_ptr<Ops> ops, const ModelConfig& config, const EngineOptions& options) {
   const std::shared_ptr<void> binding = ops->bind_thread();
-  const PassLimits limits = reserve(*ops, config, config.vision.has_value(), options.gpu.pass_tokens);
+  const PassLimits limits = reserve(*ops, config, options.gpu.pass_tokens,
+                                    [&] { return ShapeSource(config.vision.has_value(), options.weights); });
   Model model = synthetic_model(config, *ops, options.weights, options.load_progress);
   return {std::move(ops), std::move(model), limits};
 }

@@ -6,8 +6,8 @@
 #include "engine/pack.h"
 #include "model/backbone.h"
 #include "model/head.h"
-#include "model/shape_source.h"
 #include "model/vision.h"
+#include "tensor/counting_memory.h"
 #include "tensor/workspace.h"
 
 namespace treble {
@@ -75,8 +75,7 @@ void run_pass(const Model& model, const PackedBatch& batch, Ops& ops, Workspace&
 
 }  // namespace
 
-MemoryNeeds plan_memory(const ModelConfig& config, bool has_vision, std::int64_t pass_tokens, Planner& planner) {
-  ShapeSource shapes(has_vision);
+MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::int64_t pass_tokens, Planner& planner) {
   const Model model = build_model(config, shapes, planner);
 
   // Memory grows with tokens, records, questions and options, each stage's in proportion, so the most is where a pass

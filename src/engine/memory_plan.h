@@ -3,13 +3,15 @@
 #include <cstdint>
 
 #include "model/config.h"
+#include "model/weights.h"
 #include "ops/planner.h"
 
 namespace treble {
 
-/// What a plain bf16 model takes of the device behind a planner, with passes of up to so many tokens, records and
-/// questions in any mixture that split_into_passes() gives. Nothing is loaded or computed.
-/// @param has_vision  whether the release has a vision tower
-MemoryNeeds plan_memory(const ModelConfig& config, bool has_vision, std::int64_t pass_tokens, Planner& planner);
+/// What a model takes of the device behind a planner, with passes of up to so many tokens, records and questions in any
+/// mixture that split_into_passes() gives. Nothing is loaded or computed.
+/// @param shapes  the model's weights: ShapeSource, ReleaseShapes
+/// @throws Error kDevice: the device does not run a weight's format
+MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::int64_t pass_tokens, Planner& planner);
 
 }  // namespace treble

@@ -1,12 +1,14 @@
 #include "engine/memory_plan.h"
 
 #include <doctest/doctest.h>
+#include <treble/error.h>
 
 #include <vector>
 
 #include "cuda/cuda_planner.h"
 #include "engine/backend.h"
 #include "engine/pipeline.h"
+#include "model/shape_source.h"
 #include "model/synthetic.h"
 
 namespace treble {
@@ -31,7 +33,8 @@ TEST_CASE("plan_memory: no pass that may be packed takes more activations, and a
   ModelConfig config = synthetic_config("4x256");
   config.vision.reset();
   cuda::CudaPlanner planner({.activation_dtype = DType::kF32});
-  const MemoryNeeds needs = plan_memory(config, false, kTokens, planner);
+  ShapeSource shapes(false);
+  const MemoryNeeds needs = plan_memory(config, shapes, kTokens, planner);
   CHECK(needs.pass_tokens == kTokens);
   const auto peak = [&](const std::vector<EncodedRecord>& records) {
     std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
@@ -54,11 +57,29 @@ TEST_CASE("plan_memory: no pass that may be packed takes more activations, and a
   CHECK(needs.activations < most + most / 20);
 }
 
+TEST_CASE("plan_memory: INT8 weights of the 27B take half, and passes no more than those of bf16") {
+  const ModelConfig config = synthetic_config("27b");
+  const auto plan = [&](WeightConversion conversion) {
+    cuda::CudaPlanner planner({}, 90);
+    ShapeSource shapes(true, conversion);
+    return plan_memory(config, shapes, 2304, planner);
+  };
+  const MemoryNeeds bf16 = plan(WeightConversion::kNone), int8 = plan(WeightConversion::kInt8Convrot);
+  // 24,326,963,200 weights take a byte less each, and a scale a row of 5,120 and more.
+  CHECK(bf16.weights - int8.weights > 24'200'000'000);
+  CHECK(bf16.weights - int8.weights < 24'326'963'200);
+  CHECK(int8.activations <= bf16.activations);
+  MESSAGE("int8: ", int8.weights, " bytes of weights, ", int8.activations, " of activations, ", int8.scratch,
+          " of scratch; bf16: ", bf16.weights, ", ", bf16.activations, ", ", bf16.scratch);
+  CHECK_THROWS_WITH_AS(plan(WeightConversion::kNf4), doctest::Contains("nf4"), Error);
+}
+
 TEST_CASE("plan_memory: longer passes and a vision tower take more") {
   const ModelConfig config = synthetic_config("4x256");
   const auto plan = [&](bool has_vision, std::int64_t tokens) {
     cuda::CudaPlanner planner({});
-    return plan_memory(config, has_vision, tokens, planner);
+    ShapeSource shapes(has_vision);
+    return plan_memory(config, shapes, tokens, planner);
   };
   CHECK(plan(false, 1024).activations > 15 * plan(false, 64).activations);
   CHECK(plan(false, 1024).weights == plan(false, 64).weights);

@@ -67,7 +67,7 @@ OpCost cost_of(const Linear& args) {
 }
 
 OpCost cost_of(const LinearSwiglu& args) {
-  const std::int64_t rows = args.input.plain.size(0);
+  const std::int64_t rows = args.input.num_rows();
   return {bytes_of(args.input) + bytes_of(*args.gate) + bytes_of(*args.up) + bytes_of(args.out),
           product_flops(rows, *args.gate) + product_flops(rows, *args.up)};
 }

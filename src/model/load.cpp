@@ -12,6 +12,7 @@
 #include "checkpoint/read_linear.h"
 #include "checkpoint/storage_format.h"
 #include "checkpoint/tensor_names.h"
+#include "model/fused_name.h"
 #include "model/quantizing_source.h"
 #include "model/weights.h"
 #include "quant/rotation_check.h"
@@ -74,6 +75,7 @@ class CheckpointSource final : public WeightSource {
     return value;
   }
 
+  using WeightSource::release;
   void release(const TensorView& tensor) override {
     // Rows of a fused projection: the others may still be asked for.
     const auto starts_at = [&](const auto& module) {
@@ -122,33 +124,6 @@ class CheckpointSource final : public WeightSource {
   }
 
  private:
-  /// Some writers store projections of one input as one: where the rows of each are.
-  struct FusedName {
-    std::string module;
-    int from_end;  // 0: the first rows; 1: the last ones; 2: those before the last, of equal number
-  };
-
-  static std::optional<FusedName> fused_name(std::string_view name) {
-    struct Part {
-      std::string_view part, whole;
-      int from_end;
-    };
-    constexpr Part kParts[] = {
-        {"mlp.gate_proj", "mlp.gate_up_proj", 0},
-        {"mlp.up_proj", "mlp.gate_up_proj", 1},
-        {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", 0},
-        {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", 1},
-        {"self_attn.q_proj", "self_attn.qkv_proj", 0},
-        {"self_attn.k_proj", "self_attn.qkv_proj", 2},
-        {"self_attn.v_proj", "self_attn.qkv_proj", 1},
-    };
-    for (const auto& [part, whole, from_end] : kParts) {
-      if (name.ends_with(part))
-        return FusedName{std::string(name.substr(0, name.size() - part.size())).append(whole), from_end};
-    }
-    return std::nullopt;
-  }
-
   bool has_module(const std::string& name) const {
     const auto found = by_name_.lower_bound(name + ".");
     return found != by_name_.end() && found->first.starts_with(name + ".");

@@ -7,10 +7,13 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "checkpoint/expected_tensors.h"
 #include "checkpoint/testing/release_files.h"
+#include "model/release_shapes.h"
 #include "model/weights.h"
 #include "ops/testing/backends.h"
 #include "quant/encode_int8.h"
@@ -142,6 +145,50 @@ TEST_CASE("load_model: a conversion quantises the Linears that releases of that 
   CHECK(have_equal_bytes(mixer.in_proj_z.weight, encoded.linear.weight));
   CHECK(model.head.memory_projection.format == WeightFormat::kDense);
   CHECK(model.weight_bytes < plain.weight_bytes);
+}
+
+/// What a Linear of a model is and takes.
+struct PlacedLinear {
+  WeightFormat format;
+  std::size_t num_bytes;
+  std::int64_t rotation_group;
+
+  bool operator==(const PlacedLinear&) const = default;
+};
+std::vector<PlacedLinear> placed_linears(const Model& model) {
+  std::vector<PlacedLinear> all;
+  const auto add = [&](LinearWeight linear) {
+    std::size_t num_bytes = 0;
+    for (const TensorView* view : linear.tensors()) num_bytes += view->num_bytes();
+    all.push_back({linear.format, num_bytes, linear.int8.rotation_group});
+  };
+  for (const LayerWeights& layer : model.backbone.layers) {
+    for (const LinearWeight& linear : {layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj}) add(linear);
+    if (const auto* attention = std::get_if<AttentionWeights>(&layer.mixer))
+      for (const LinearWeight& linear : {attention->q_proj, attention->k_proj, attention->v_proj, attention->o_proj})
+        add(linear);
+    if (const auto* delta = std::get_if<DeltaNetWeights>(&layer.mixer))
+      for (const LinearWeight& linear : {delta->in_proj_qkv, delta->in_proj_z, delta->in_proj_b, delta->out_proj})
+        add(linear);
+  }
+  return all;
+}
+
+TEST_CASE("release_shapes: formats and sizes of every Linear are those of the loaded model") {
+  const std::filesystem::path data(TREBLE_TEST_DATA);
+  for (const auto& [release, conversion] : {std::pair<const char*, WeightConversion>{"micro", WeightConversion::kNone},
+                                            {"micro", WeightConversion::kInt8Convrot},
+                                            {"micro", WeightConversion::kInt8},
+                                            {"micro-int8", WeightConversion::kNone}}) {
+    CAPTURE(release);
+    const std::filesystem::path folder = data / release / "release";
+    const std::unique_ptr<Ops> ops = any_ops();
+    const Model loaded = load_model(folder, *ops, conversion);
+    ReleaseShapes shapes(folder, conversion);
+    CHECK(placed_linears(build_model(loaded.config, shapes, *ops)) == placed_linears(loaded));
+  }
+  ReleaseShapes nf4(data / "micro-nf4" / "release");
+  CHECK(nf4.linear("text.layers.0.mlp.up_proj", 128, 64, false).format == WeightFormat::kNf4);
 }
 
 TEST_CASE("load_model: a release that is quantised already is not quantised again") {

@@ -30,10 +30,9 @@ std::int64_t rotation_group_for(std::int64_t in_features) {
   return group;
 }
 
-EncodedLinear encode(const TensorView& weight, WeightConversion conversion, const std::string& where) {
-  if (conversion == WeightConversion::kNf4) return encode_nf4(weight, {}, where);
-  const bool is_rotated = conversion == WeightConversion::kInt8Convrot;
-  return encode_int8(weight, is_rotated ? rotation_group_for(weight.size(1)) : 1, where);
+EncodedLinear encode(const TensorView& weight, const LinearEncoding& encoding, const std::string& where) {
+  if (encoding.format == WeightFormat::kNf4) return encode_nf4(weight, {}, where);
+  return encode_int8(weight, encoding.rotation_group, where);
 }
 
 TensorView widened(const TensorView& values, std::vector<std::shared_ptr<const void>>& storage) {
@@ -48,23 +47,36 @@ std::string_view to_string(WeightConversion conversion) {
   return conversion == WeightConversion::kNone ? "as stored" : to_string(format_of(conversion));
 }
 
+LinearEncoding encoding_of(const std::string& name, std::int64_t in_features, WeightConversion conversion) {
+  if (conversion == WeightConversion::kNone || !is_converted(format_of(conversion), name)) return {};
+  if (conversion == WeightConversion::kNf4) return {WeightFormat::kNf4};
+  const bool is_rotated = conversion == WeightConversion::kInt8Convrot;
+  return {WeightFormat::kInt8, is_rotated ? rotation_group_for(in_features) : 1};
+}
+
 LinearWeight QuantizingSource::linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                                       bool has_bias) {
   const LinearWeight plain = plain_.linear(name, out_features, in_features, has_bias);
-  const QuantizeFormat format = format_of(conversion_);
-  if (!is_converted(format, name)) return plain;
+  const LinearEncoding encoding = encoding_of(name, in_features, conversion_);
+  if (encoding.format == WeightFormat::kDense) return plain;
   if (plain.format != WeightFormat::kDense) {
     throw Error(ErrorCode::kArgument,
                 fmt::format("engine: weights cannot become {} while they are loaded: \"{}\" is quantised already; load "
                             "this release as it is, or a bf16 one",
-                            to_string(format), name));
+                            to_string(conversion_), name));
   }
-  EncodedLinear encoded = encode(plain.weight, conversion_, fmt::format("checkpoint: \"{}\"", name));
+  EncodedLinear encoded = encode(plain.weight, encoding, fmt::format("checkpoint: \"{}\"", name));
   plain_.release(plain.weight);
   storage_.insert(storage_.end(), encoded.storage.begin(), encoded.storage.end());
   encoded.linear.bias = plain.bias;
   if (plain.bias && encoded.linear.format == WeightFormat::kInt8) encoded.linear.bias = widened(plain.bias, storage_);
   return encoded.linear;
+}
+
+void QuantizingSource::release(const LinearWeight& linear) {
+  LinearWeight views = linear;
+  for (const TensorView* view : views.tensors())
+    std::erase_if(storage_, [&](const auto& kept) { return *view && kept.get() == view->data(); });
 }
 
 }  // namespace treble

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <treble/engine.h>
+
 #include <string>
 
 #include "model/weights.h"
@@ -7,21 +9,31 @@
 
 namespace treble {
 
-/// Tensors of the right shapes behind which there is no memory, for a model that is only planned with.
-class ShapeSource final : public WeightSource {
+/// Tensors of the right shapes and formats behind which there is no memory, for a model that is only planned with.
+class ShapeSource : public WeightSource {
  public:
   /// @param has_vision  whether the release has the vision tower's tensors
-  explicit ShapeSource(bool has_vision) : has_vision_(has_vision) {}
+  /// @param conversion  what plain Linears become while they are loaded
+  explicit ShapeSource(bool has_vision, WeightConversion conversion = WeightConversion::kNone)
+      : has_vision_(has_vision), conversion_(conversion) {}
 
   TensorView tensor(const std::string&, std::initializer_list<std::int64_t> shape) override {
-    void* const nowhere = memory_.allocate(1);
-    return TensorView(nowhere, DType::kBF16, shape.begin(), static_cast<int>(shape.size()));
+    return nowhere(DType::kBF16, shape);
   }
   float scalar(const std::string&) override { return 0; }
   bool has(const std::string&) const override { return has_vision_; }
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                      bool has_bias) override;
+
+ protected:
+  TensorView nowhere(DType dtype, std::initializer_list<std::int64_t> shape);
+  /// @param rotation_group  of kInt8
+  LinearWeight linear_of(WeightFormat format, std::int64_t out_features, std::int64_t in_features, bool has_bias,
+                         std::int64_t rotation_group);
 
  private:
   bool has_vision_;
+  WeightConversion conversion_;
   CountingMemory memory_;
 };
 

@@ -123,6 +123,7 @@ class RandomSource final : public WeightSource {
   float scalar(const std::string&) override { return 0; }
   bool has(const std::string&) const override { return true; }
 
+  using WeightSource::release;
   void release(const TensorView& tensor) override {
     std::erase_if(storage, [&](const auto& kept) { return kept.get() == tensor.data(); });
   }

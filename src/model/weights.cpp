@@ -4,6 +4,7 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -31,11 +32,21 @@ class Reader {
 
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias = false) const {
-    LinearWeight linear = source_.linear(prefix_ + name, out_features, in_features, has_bias);
-    // A quantised projection may be rows of a tensor that others share.
-    const bool is_own = linear.format == WeightFormat::kDense;
-    for (TensorView* view : linear.tensors()) *view = is_own ? place_own(*view) : place(*view);
-    return linear;
+    LinearWeight host = source_.linear(prefix_ + name, out_features, in_features, has_bias);
+    return place_linears<1>({host}).front();
+  }
+
+  /// Linears that read one input, [out_features, in_features] each.
+  struct Part {
+    std::string name;
+    std::int64_t out_features;
+  };
+  template <std::size_t N>
+  std::array<LinearWeight, N> linears(const std::array<Part, N>& parts, std::int64_t in_features) const {
+    std::array<LinearWeight, N> host;
+    for (std::size_t i = 0; i < N; ++i)
+      host[i] = source_.linear(prefix_ + parts[i].name, parts[i].out_features, in_features, false);
+    return place_linears(host);
   }
 
   LinearWeight linear_with_bias(const std::string& name, std::int64_t out_features, std::int64_t in_features) const {
@@ -49,6 +60,24 @@ class Reader {
   float scalar(const std::string& name) const { return source_.scalar(prefix_ + name); }
 
  private:
+  /// All weights, then all biases, all scales and so on: those of Linears that read one input may then be one matrix
+  /// and one vector each.
+  template <std::size_t N>
+  std::array<LinearWeight, N> place_linears(const std::array<LinearWeight, N>& host) const {
+    std::array<LinearWeight, N> placed = host;
+    for (std::size_t kind = 0; kind < LinearWeight().tensors().size(); ++kind) {
+      for (LinearWeight& linear : placed) {
+        // A quantised projection may be rows of a tensor that others share.
+        const bool is_own = linear.format == WeightFormat::kDense;
+        TensorView& view = *linear.tensors()[kind];
+        view = is_own ? place_own(view) : place(view);
+      }
+    }
+    for (std::size_t i = 0; i < N; ++i)
+      if (host[i].weight.data() != placed[i].weight.data()) source_.release(host[i]);
+    return placed;
+  }
+
   TensorView place(const TensorView& host) const {
     if (!host) return host;
     model_.weight_bytes += host.num_bytes();
@@ -73,10 +102,12 @@ AttentionWeights read_attention(const Reader& reader, const TextConfig& config) 
   const std::int64_t h = config.hidden_size;
   const std::int64_t query_dim = config.num_attention_heads * config.head_dim;
   const std::int64_t kv_dim = config.num_key_value_heads * config.head_dim;
+  const auto [q_proj, k_proj, v_proj] =
+      reader.linears<3>({{{"q_proj", 2 * query_dim}, {"k_proj", kv_dim}, {"v_proj", kv_dim}}}, h);
   return {
-      .q_proj = reader.linear("q_proj", 2 * query_dim, h),
-      .k_proj = reader.linear("k_proj", kv_dim, h),
-      .v_proj = reader.linear("v_proj", kv_dim, h),
+      .q_proj = q_proj,
+      .k_proj = k_proj,
+      .v_proj = v_proj,
       .o_proj = reader.linear("o_proj", h, query_dim),
       .q_norm = reader.tensor("q_norm.weight", {config.head_dim}),
       .k_norm = reader.tensor("k_norm.weight", {config.head_dim}),
@@ -86,11 +117,13 @@ AttentionWeights read_attention(const Reader& reader, const TextConfig& config) 
 DeltaNetWeights read_delta_net(const Reader& reader, const TextConfig& config) {
   const std::int64_t h = config.hidden_size, heads = config.linear_num_value_heads;
   const std::int64_t conv_dim = config.conv_dim(), taps = config.linear_conv_kernel_dim;
+  const auto [in_proj_qkv, in_proj_z, in_proj_b, in_proj_a] = reader.linears<4>(
+      {{{"in_proj_qkv", conv_dim}, {"in_proj_z", config.value_dim()}, {"in_proj_b", heads}, {"in_proj_a", heads}}}, h);
   return {
-      .in_proj_qkv = reader.linear("in_proj_qkv", conv_dim, h),
-      .in_proj_z = reader.linear("in_proj_z", config.value_dim(), h),
-      .in_proj_b = reader.linear("in_proj_b", heads, h),
-      .in_proj_a = reader.linear("in_proj_a", heads, h),
+      .in_proj_qkv = in_proj_qkv,
+      .in_proj_z = in_proj_z,
+      .in_proj_b = in_proj_b,
+      .in_proj_a = in_proj_a,
       .out_proj = reader.linear("out_proj", h, config.value_dim()),
       .conv1d = reader.tensor("conv1d.weight", {conv_dim, 1, taps}).reshape({conv_dim, taps}),
       .A_log = reader.tensor("A_log", {heads}),
@@ -109,7 +142,8 @@ LayerWeights read_layer(const Reader& reader, const TextConfig& config, LayerKin
     layer.mixer = read_delta_net(reader.scope("linear_attn"), config);
   layer.post_attention_layernorm = reader.tensor("post_attention_layernorm.weight", {h});
   const Reader mlp = reader.scope("mlp");
-  layer.mlp = {mlp.linear("gate_proj", inner, h), mlp.linear("up_proj", inner, h), mlp.linear("down_proj", h, inner)};
+  const auto [gate_proj, up_proj] = mlp.linears<2>({{{"gate_proj", inner}, {"up_proj", inner}}}, h);
+  layer.mlp = {gate_proj, up_proj, mlp.linear("down_proj", h, inner)};
   return layer;
 }
 
@@ -217,6 +251,8 @@ HeadWeights read_head(const Reader& reader, const HeadConfig& config) {
 }  // namespace
 
 void WeightSource::release(const TensorView&) {}
+
+void WeightSource::release(const LinearWeight&) {}
 
 std::optional<FileRange> WeightSource::file_range(const TensorView&) const {
   return std::nullopt;

@@ -133,6 +133,8 @@ class WeightSource {
   virtual std::optional<FileRange> file_range(const TensorView& tensor) const;
   /// A tensor that this gave is read no more: its memory may go.
   virtual void release(const TensorView& tensor);
+  /// A quantised Linear that this gave is read no more. Nothing to do where others may be rows of the same tensors.
+  virtual void release(const LinearWeight& linear);
   /// Whether there is any tensor below that name.
   virtual bool has(const std::string& name) const = 0;
 };

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "ops/testing/op_test.h"
@@ -11,7 +13,7 @@ using namespace treble::testing;
 
 namespace {
 
-/// An INT8 weight with random codes of the whole range.
+/// An INT8 weight with random codes of the whole range, or one code everywhere.
 struct Int8Case {
   std::vector<std::int8_t> codes;
   std::vector<float> row_scale, bias;
@@ -19,11 +21,12 @@ struct Int8Case {
 };
 
 Int8Case make_int8(Ops& ops, std::int64_t out_features, std::int64_t in_features, std::int64_t group, bool has_bias,
-                   unsigned seed) {
+                   unsigned seed, std::optional<std::int8_t> every_code = std::nullopt) {
   Int8Case out;
   std::mt19937 random(seed);
   const auto uniform = [&](float low, float high) { return std::uniform_real_distribution<float>(low, high)(random); };
-  for (std::int64_t i = 0; i < out_features * in_features; ++i) out.codes.push_back(static_cast<std::int8_t>(random()));
+  for (std::int64_t i = 0; i < out_features * in_features; ++i)
+    out.codes.push_back(every_code.value_or(static_cast<std::int8_t>(random())));
   for (std::int64_t i = 0; i < out_features; ++i) {
     out.row_scale.push_back(uniform(0.001f, 0.01f));
     out.bias.push_back(uniform(-1, 1));
@@ -95,7 +98,6 @@ TEST_CASE("linear int8: the format's own arithmetic to the last bit, for all gro
     std::int64_t total_tokens, in_features, out_features, group;
   };
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 71);
     unsigned seed = 0;
     for (const auto& [total_tokens, in_features, out_features, group] :
@@ -116,11 +118,9 @@ TEST_CASE("linear int8: the format's own arithmetic to the last bit, for all gro
 
 TEST_CASE("linear int8: sums of the largest codes do not overflow or saturate") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 72);
     constexpr std::int64_t kIn = 4096;
-    Int8Case weight = make_int8(test.ops(), 3, kIn, 1, false, 1);
-    std::fill(weight.codes.begin(), weight.codes.end(), std::int8_t{-128});
+    const Int8Case weight = make_int8(test.ops(), 3, kIn, 1, false, 1, std::int8_t{-128});
     const Operand input = test.with_values(test.act(), {2, kIn}, std::vector<double>(2 * kIn, -64.0));
     const TensorView out = test.output(DType::kF32, {2, 3});
     const Linear::Output output{&weight.linear, out};
@@ -131,7 +131,6 @@ TEST_CASE("linear int8: sums of the largest codes do not overflow or saturate") 
 
 TEST_CASE("linear int8: outputs of two groups and a plain one read one input, rows of wider tensors") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 73);
     constexpr std::int64_t kIn = 64, kTokens = 30;
     const Operand input = small_integers(test, kTokens, kIn, 1);
@@ -162,7 +161,6 @@ TEST_CASE("linear int8: outputs of two groups and a plain one read one input, ro
 
 TEST_CASE("linear int8: an input that is not finite spoils its own row and no other") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 74);
     std::vector<double> values(7 * 16, 1.0);
     values[3 * 16 + 8] = std::numeric_limits<double>::infinity();
@@ -178,7 +176,6 @@ TEST_CASE("linear int8: an input that is not finite spoils its own row and no ot
 
 TEST_CASE("linear int8: SwiGLU of codes, and of codes beside a plain weight") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear_swiglu int8", backend, 75);
     constexpr std::int64_t kIn = 256, kOut = 60;
     for (const std::int64_t total_tokens : {1, 100}) {
@@ -206,53 +203,114 @@ TEST_CASE("linear int8: SwiGLU of codes, and of codes beside a plain weight") {
 
 TEST_CASE("linear int8: what a producer wrote for INT8 Linears is what they would make of its plain output") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
     OpTest test("linear int8", backend, 76);
-    constexpr std::int64_t kTokens = 9, kHeads = 2, kHeadDim = 32, kWidth = kHeads * kHeadDim;
-    const Int8Case weight = make_int8(test.ops(), 20, kWidth, 16, true, 1);
-    Workspace workspace(test.ops().memory());
-    const auto check = [&](const char* producer, const auto& produce) {
-      CAPTURE(producer);
-      const LinearInput input = test.ops().linear_input(workspace, kTokens, {&weight.linear});
-      REQUIRE(input.quantized);
-      produce(input);
-      const TensorView from_codes = test.output(DType::kF32, {kTokens, 20}),
-                       from_plain = test.output(DType::kF32, {kTokens, 20});
-      const Linear::Output a{&weight.linear, from_codes}, b{&weight.linear, from_plain};
-      test.ops().linear({.input = input, .outputs = {&a, 1}});
-      test.ops().linear({.input = input.plain, .outputs = {&b, 1}});
-      test.expect(from_codes, test.read(from_plain), kExact);
-      for (const double value : test.read(from_codes)) CHECK(std::isfinite(value));
-    };
-    const Operand gain = test.normal(DType::kBF16, {kWidth}), head_gain = test.normal(DType::kBF16, {kHeadDim});
-    const auto rows = [&] { return test.normal(test.act(), {kTokens, kWidth}).view; };
-    const auto heads = [&] { return test.normal(test.act(), {kTokens, kHeads, kHeadDim}).view; };
-    check("rms_norm", [&](const LinearInput& out) {
-      test.ops().rms_norm({.x = rows(), .delta = {}, .weight = gain, .eps = 1e-6f, .out = out});
-    });
-    check("gated_rms_norm", [&](const LinearInput& out) {
-      test.ops().gated_rms_norm({.x = heads(), .gate = heads(), .weight = head_gain, .eps = 1e-6f, .out = out});
-    });
-    check("layer_norm", [&](const LinearInput& out) {
-      test.ops().layer_norm({.x = rows(), .weight = gain, .bias = gain, .eps = 1e-6f, .out = out});
-    });
-    const std::vector<std::int32_t> borders = {0, kTokens};
-    check("attention", [&](const LinearInput& out) {
+    // Groups of 256 are written by the norms themselves on some backends, others never.
+    for (const auto& [group, head_dim] : {std::pair<std::int64_t, std::int64_t>{16, 32}, {256, 128}, {256, 256}}) {
+      CAPTURE(group);
+      CAPTURE(head_dim);
+      const std::int64_t num_heads = 1024 / head_dim, width = num_heads * head_dim;
+      constexpr std::int64_t kTokens = 5;
+      const Int8Case weight = make_int8(test.ops(), 20, width, group, true, 1);
+      const Operand dense = test.normal(DType::kBF16, {width, width}, 0.1);
+      const LinearWeight plain = {.weight = dense.view};
+      Workspace workspace(test.ops().memory());
+      const auto product = [&](const LinearInput& input) {
+        const TensorView out = test.output(DType::kF32, {kTokens, 20});
+        const Linear::Output output{&weight.linear, out};
+        test.ops().linear({.input = input, .outputs = {&output, 1}});
+        return test.read(out);
+      };
+      const auto check = [&](const char* producer, const auto& produce) {
+        CAPTURE(producer);
+        const Workspace::Scope scope(workspace);
+        const LinearInput both = test.ops().linear_input(workspace, kTokens, {&weight.linear, &plain}),
+                          input = test.ops().linear_input(workspace, kTokens, {&weight.linear});
+        REQUIRE(both.plain);
+        REQUIRE(both.quantized);
+        REQUIRE(input.quantized);
+        produce(both);
+        produce(input);
+        const std::vector<double> expected = product(both.plain);
+        for (const double value : expected) CHECK(std::isfinite(value));
+        CHECK(product(both) == expected);
+        CHECK(product(input) == expected);
+      };
+      const Operand gain = test.normal(DType::kBF16, {width}), head_gain = test.normal(DType::kBF16, {head_dim});
+      const TensorView rows = test.normal(test.act(), {kTokens, width}),
+                       heads = test.normal(test.act(), {kTokens, num_heads, head_dim}),
+                       gate = test.normal(test.act(), {kTokens, num_heads, head_dim});
+      check("rms_norm", [&](const LinearInput& out) {
+        test.ops().rms_norm({.x = rows, .delta = {}, .weight = gain, .eps = 1e-6f, .out = out});
+      });
+      check("gated_rms_norm", [&](const LinearInput& out) {
+        test.ops().gated_rms_norm({.x = heads, .gate = gate, .weight = head_gain, .eps = 1e-6f, .out = out});
+      });
+      check("layer_norm", [&](const LinearInput& out) {
+        test.ops().layer_norm({.x = rows, .weight = gain, .bias = gain, .eps = 1e-6f, .out = out});
+      });
+      const std::vector<std::int32_t> borders = {0, kTokens};
       const TensorView cu_seqlens = test.host_integers({2}, borders);
-      test.ops().attention({.query = heads(),
-                            .key = heads(),
-                            .value = heads(),
-                            .gate = {},
-                            .cu_seqlens_q = cu_seqlens,
-                            .cu_seqlens_k = cu_seqlens,
-                            .causal = false,
-                            .scale = 1,
-                            .out = out});
-    });
-    const Operand dense = test.normal(DType::kBF16, {kWidth, kWidth}, 0.1);
-    const LinearWeight plain = {.weight = dense.view};
-    check("linear_swiglu", [&](const LinearInput& out) {
-      test.ops().linear_swiglu({.input = rows(), .gate = &plain, .up = &plain, .out = out});
-    });
+      check("attention", [&](const LinearInput& out) {
+        test.ops().attention({.query = heads,
+                              .key = heads,
+                              .value = gate,
+                              .gate = {},
+                              .cu_seqlens_q = cu_seqlens,
+                              .cu_seqlens_k = cu_seqlens,
+                              .causal = false,
+                              .scale = 1,
+                              .out = out});
+      });
+      check("linear_swiglu", [&](const LinearInput& out) {
+        test.ops().linear_swiglu({.input = rows, .gate = &plain, .up = &plain, .out = out});
+      });
+    }
+  }
+}
+
+TEST_CASE("linear int8: a norm that writes codes adds the residual and normalises as it does without them") {
+  for (const Backend& backend : backends()) {
+    OpTest test("rms_norm int8", backend, 77);
+    for (const std::int64_t width : {256, 768, 12288}) {
+      CAPTURE(width);
+      constexpr std::int64_t kTokens = 2;
+      const Int8Case weight = make_int8(test.ops(), 1, width, 256, false, 1);
+      const Operand gain = test.normal(DType::kBF16, {width}), delta = test.normal(test.act(), {kTokens, width}),
+                    x = test.normal(test.act(), {kTokens, width}),
+                    y = test.with_values(test.act(), {kTokens, width}, x.values);
+      Workspace workspace(test.ops().memory());
+      LinearInput with_codes = test.output(test.act(), {kTokens, width});
+      with_codes.quantized = QuantizedInput::take(workspace, kTokens, weight.linear);
+      const TensorView without = test.output(test.act(), {kTokens, width});
+      test.ops().rms_norm({.x = x, .delta = delta, .weight = gain, .eps = 1e-6f, .out = with_codes});
+      test.ops().rms_norm({.x = y, .delta = delta, .weight = gain, .eps = 1e-6f, .out = without});
+      CHECK(test.read(x) == test.read(y));
+      // The sums of squares may be in another order.
+      test.expect(with_codes.plain, test.read(without), tolerance(test.act(), 1, 2));
+    }
+  }
+}
+
+TEST_CASE("linear int8: products that are added to what is there, and products of Linears that lie side by side") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear int8", backend, 78);
+    constexpr std::int64_t kIn = 256, kTokens = 9, kOut = 64;
+    const Operand input = small_integers(test, kTokens, kIn, 1);
+    Int8Case both = make_int8(test.ops(), 2 * kOut, kIn, 64, true, 2);
+    const LinearWeight first = both.linear.rows(0, kOut), second = both.linear.rows(kOut, 2 * kOut);
+    const TensorView wide = test.output(test.act(), {kTokens, 2 * kOut});
+    const std::array outputs = {Linear::Output{&first, wide.slice(1, 0, kOut)},
+                                Linear::Output{&second, wide.slice(1, kOut, 2 * kOut)}};
+    test.ops().linear({.input = input.view, .outputs = outputs});
+    const std::vector<double> product = int8_linear(input.values, both);
+    test.expect(wide, rounded(test.act(), product), kExact);
+
+    const Operand sum = test.normal(DType::kF32, {kTokens, 2 * kOut});
+    const Linear::Output adds{&both.linear, sum.view, Epilogue::kAdd};
+    test.ops().linear({.input = input.view, .outputs = {&adds, 1}});
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < product.size(); ++i)
+      expected.push_back(testing::rounded(DType::kF32, sum.values[i] + product[i]));
+    test.expect(sum, expected, kExact);
   }
 }

@@ -101,7 +101,7 @@ std::vector<double> transposed(const std::vector<double>& values, std::int64_t r
 TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, in every dtype, blocks across rows") {
   constexpr Tolerance kExact = {0, 0};
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
+    if (!backend.reads_nf4) continue;
     OpTest test("linear nf4", backend, 61);
     unsigned seed = 0;
     for (const auto& [out_features, in_features] : {std::pair<std::int64_t, std::int64_t>{7, 128}, {50, 33}, {5, 77}}) {
@@ -123,7 +123,7 @@ TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, 
 
 TEST_CASE("linear nf4: products and SwiGLU of codes, beside plain weights of the same input") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_quantized) continue;
+    if (!backend.reads_nf4) continue;
     OpTest test("linear nf4", backend, 62);
     for (const std::int64_t total_tokens : {1, 40, 200}) {
       constexpr std::int64_t kIn = 1100, kOut = 52;

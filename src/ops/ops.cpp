@@ -72,10 +72,16 @@ class Checker {
 
   /// What a producer writes.
   void linear_input(std::string_view name, const LinearInput& input, DTypes dtypes, Shape shape) const {
-    (*this)(name, input.plain, dtypes, shape);
+    if (input.plain || !input.quantized) (*this)(name, input.plain, dtypes, shape);
     if (!input.quantized) return;
     (*this)(fmt::format("{}.codes", name), input.quantized.codes, {DType::kI8}, shape);
     (*this)(fmt::format("{}.scale", name), input.quantized.scale, {DType::kF32}, {*shape.begin()});
+  }
+
+  /// The input has the form that a Linear of that weight reads.
+  void reads(std::string_view name, const LinearInput& input, const LinearWeight& weight) const {
+    require(input.plain || input.quantized.serves(weight),
+            fmt::format("{} has codes alone, and not those that every weight reads", name));
   }
 
  private:
@@ -124,11 +130,14 @@ LinearInput Ops::linear_input(Workspace& workspace, std::int64_t num_rows,
   const std::int64_t in_features = (*consumers.begin())->in_features();
   for (const LinearWeight* weight : consumers)
     check.require(weight->in_features() == in_features, "its Linears differ in in_features");
-  LinearInput input = workspace.take(activation_dtype(), {num_rows, in_features});
+  LinearInput input;
   for (const LinearWeight* weight : consumers) {
     if (weight->format == WeightFormat::kInt8 && !input.quantized)
       input.quantized = QuantizedInput::take(workspace, num_rows, *weight);
   }
+  const auto is_served = [&](const LinearWeight* weight) { return input.quantized.serves(*weight); };
+  if (!produces_codes_alone() || !std::all_of(consumers.begin(), consumers.end(), is_served))
+    input.plain = workspace.take(activation_dtype(), {num_rows, in_features});
   return input;
 }
 
@@ -154,13 +163,13 @@ void Ops::rms_norm(const RmsNorm& args) {
 
 void Ops::linear(const Linear& args) {
   const Checker check("linear");
-  const TensorView& input = args.input.plain;
-  const std::int64_t num_rows = input.size(0), in_features = input.size(1);
+  const std::int64_t num_rows = args.input.num_rows(), in_features = args.input.width();
   check.linear_input("input", args.input, {activation_dtype(), kF32}, {num_rows, in_features});
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     const Linear::Output& output = args.outputs[i];
     const std::string name = fmt::format("output {}", i);
     check.linear_weight(name, *output.weight, in_features);
+    check.reads("input", args.input, *output.weight);
     check(name, output.out, {activation_dtype(), kF32}, {num_rows, output.weight->out_features()});
   }
   do_linear(args);
@@ -168,11 +177,13 @@ void Ops::linear(const Linear& args) {
 
 void Ops::linear_swiglu(const LinearSwiglu& args) {
   const Checker check("linear_swiglu");
-  const TensorView& input = args.input.plain;
-  const std::int64_t total_tokens = input.size(0), intermediate_size = args.gate->out_features();
-  check.linear_input("input", args.input, {activation_dtype()}, {total_tokens, input.size(1)});
-  check.linear_weight("gate", *args.gate, input.size(1));
-  check.linear_weight("up", *args.up, input.size(1));
+  const std::int64_t total_tokens = args.input.num_rows(), in_features = args.input.width();
+  const std::int64_t intermediate_size = args.gate->out_features();
+  check.linear_input("input", args.input, {activation_dtype()}, {total_tokens, in_features});
+  check.linear_weight("gate", *args.gate, in_features);
+  check.linear_weight("up", *args.up, in_features);
+  check.reads("input", args.input, *args.gate);
+  check.reads("input", args.input, *args.up);
   check.require(args.up->out_features() == intermediate_size, "gate and up differ in out_features");
   check.linear_input("out", args.out, {activation_dtype()}, {total_tokens, intermediate_size});
   do_linear_swiglu(args);

@@ -41,11 +41,14 @@ struct QuantizedInput {
 /// Ops::linear_input() chooses the forms from the consumers' weights, so that a backend can let the producer rotate and
 /// quantise in the same pass without the model knowing.
 struct LinearInput {
-  TensorView plain;          ///< [T, in_features] act or f32
+  TensorView plain;          ///< [T, in_features] act or f32; or empty, if all that read it take `quantized`
   QuantizedInput quantized;  ///< of the same values, or empty: no INT8 Linear reads it
 
   LinearInput() = default;
   LinearInput(TensorView view) : plain(view) {}
+
+  std::int64_t num_rows() const { return (plain ? plain : quantized.codes).size(0); }
+  std::int64_t width() const { return (plain ? plain : quantized.codes).size(1); }
 };
 
 /// Rows of the vocabulary table.
@@ -308,7 +311,7 @@ class Ops {
   /// Of what a device does, not of the calls that ask for it.
   virtual std::unique_ptr<Stopwatch> make_stopwatch() { return std::make_unique<HostStopwatch>(); }
 
-  /// Memory for the input of these Linears, in the form that their formats want it.
+  /// Memory for the input of these Linears, in the forms that their formats and the backend want.
   virtual LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
                                    std::initializer_list<const LinearWeight*> consumers);
 
@@ -335,6 +338,9 @@ class Ops {
   void option_logits(const OptionLogits& args);
 
  private:
+  /// Whether producers need no plain form where all Linears that read it take the quantised one.
+  virtual bool produces_codes_alone() const { return false; }
+
   virtual void do_embedding(const Embedding& args) = 0;
   virtual void do_rms_norm(const RmsNorm& args) = 0;
   virtual void do_linear(const Linear& args) = 0;

@@ -10,7 +10,7 @@
 
 #include "cuda/make_cuda_ops.h"
 #include "engine/load.h"
-#include "golden/compare.h"
+#include "golden/quantized.h"
 
 namespace treble::testing {
 namespace {
@@ -91,6 +91,66 @@ TEST_CASE("golden: bf16 logits deviate from fp32 no more than half as much again
   }
   CHECK(ours.rms() < kWholeShare * original.rms());
   MESSAGE("bf16 activations: root mean square ", ours.rms(), " from fp32, the original's ", original.rms());
+}
+
+/// The largest error of a logit of an INT8 release. Each request's logits go to look(got, expected) too.
+template <typename Look>
+double largest_int8_error(Precision precision, Int8Activations int8_activations, std::string_view run,
+                          const Look& look) {
+  const Fixture fixture("micro-int8");
+  const Tokenizer tokenizer(fixture.release());
+  std::unique_ptr<Ops> ops = make_ops("cuda", precision, int8_activations);
+  Model model = load_quantized(fixture, *ops, WeightConversion::kNone);
+  Pipeline pipeline(std::move(ops), std::move(model), 0);
+  double largest = 0;
+  for (const FixtureCase& fixture_case : fixture.cases()) {
+    const std::optional<EncodedRecord> record = encode_if_readable(fixture_case, tokenizer);
+    if (!record) continue;
+    CAPTURE(fixture_case.name);
+    const Logits logits = pipeline.run(std::span(&*record, 1));
+    const auto expected = fixture.logits(fixture_case, run);
+    look(logits[0], expected);
+    largest = std::max(largest, largest_difference(logits[0], expected));
+  }
+  MESSAGE("largest error of a logit: ", largest);
+  return largest;
+}
+
+TEST_CASE("golden: an INT8 release gives the precise run's decisions, and its logits but for what flipped codes do") {
+  if (!has_device()) return;
+  const auto check_decisions = [](const auto& logits, const auto& expected) {
+    for (std::size_t q = 0; q < expected.size(); ++q) CHECK(is_same_decision(logits[q], expected[q]));
+  };
+  CHECK(largest_int8_error(Precision::kF32, Int8Activations::kPrecise, "precise", check_decisions) <
+        kInt8LogitTolerance);
+}
+
+TEST_CASE("golden: an INT8 release with bf16 activations in comfy-fallback mode gives Comfy's own answers") {
+  if (!has_device()) return;
+  const auto nothing = [](const auto&, const auto&) {};
+  CHECK(largest_int8_error(Precision::kBf16, Int8Activations::kComfyFallback, "comfy_bf16", nothing) <
+        kInt8LogitTolerance);
+}
+
+TEST_CASE("engine: an INT8 release, and a bf16 one that becomes it, run on a GPU as planned; NF4 is refused") {
+  if (!has_device()) return;
+  const Fixture plain("micro"), quantized("micro-int8"), nf4("micro-nf4");
+  const EncodedRecord record = encode(plain.find("card_example"), Tokenizer(plain.release()));
+  const auto load = [&](const Fixture& fixture, WeightConversion weights) {
+    EngineOptions options{.device = "cuda", .precision = Precision::kBf16};
+    options.weights = weights;
+    options.gpu.pass_tokens = static_cast<std::int64_t>(record.input_ids.size());
+    return load_release(make_ops("cuda", options.precision), fixture.release(), options);
+  };
+  Pipeline stored(load(quantized, WeightConversion::kNone), 0), made(load(plain, WeightConversion::kInt8Convrot), 0);
+  for (Pipeline* pipeline : {&stored, &made}) {
+    const std::size_t activations = pipeline->held_activation_bytes(), scratch = pipeline->held_memory().scratch;
+    pipeline->run(std::span(&record, 1));
+    CHECK(pipeline->held_activation_bytes() == activations);
+    CHECK(pipeline->held_memory().scratch == scratch);
+  }
+  CHECK_THROWS_WITH_AS(load(nf4, WeightConversion::kNone), doctest::Contains("nf4"), Error);
+  CHECK_THROWS_WITH_AS(load(plain, WeightConversion::kNf4), doctest::Contains("nf4"), Error);
 }
 
 TEST_CASE("engine: a record gives the same logits a hundred times, and in a packed batch nearly the same") {

@@ -3,9 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <iterator>
 
-#include "compare.h"
+#include "quantized.h"
 
 namespace treble::testing {
 namespace {
@@ -16,16 +15,6 @@ constexpr double kHiddenTolerance = 2e-5;  // relative L2
 
 // Twice the noise between the original's bf16 and fp32 runs.
 constexpr double kBf16LogitTolerance = 0.07;
-
-/// A quantised fixture's model. Its files hold the text model alone; the vision tower comes from the bf16 release,
-/// whose weights it was made from, converted in the same way.
-Model load_quantized(const Fixture& fixture, Ops& ops, WeightConversion tower) {
-  Model model = load_model(fixture.release(), ops);
-  Model plain = load_model(Fixture().release(), ops, tower);
-  model.vision = plain.vision;
-  std::ranges::move(plain.storage, std::back_inserter(model.storage));
-  return model;
-}
 
 Pipeline open_quantized(const Fixture& fixture, Precision precision, WeightConversion tower,
                         Int8Activations int8_activations = Int8Activations::kPrecise) {
@@ -85,22 +74,9 @@ TEST_CASE("golden: an NF4 release with bf16 activations stays within twice the o
   CHECK(largest_logit_error(fixture, pipeline, "fp32") < kBf16LogitTolerance);
 }
 
-// A changed order of sums flips a few codes, and a flip spreads: two correct implementations differ by as much as
-// 1.5e-2 in hidden states and 0.05 in a logit (tests/data/README.md).
-constexpr double kInt8LogitTolerance = 0.1;
 constexpr double kInt8HiddenTolerance = 4e-2;  // relative L2
 // Rows that no flip has reached are fp32 sums in another order.
 constexpr double kInt8FirstRowTolerance = 1e-5;  // relative L2
-
-/// Whether the decision is the expected one; a margin under 0.02 between the best two is too small to ask.
-bool is_same_decision(const std::vector<float>& got, const std::vector<double>& expected) {
-  const std::vector<double> p = softmax(expected);
-  const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-  std::vector<double> sorted = p;
-  std::sort(sorted.rbegin(), sorted.rend());
-  if (sorted.size() < 2 || sorted[0] - sorted[1] < 0.02) return true;
-  return std::max_element(got.begin(), got.end()) - got.begin() == best;
-}
 
 TEST_CASE("golden: an INT8 release gives the precise run's decisions, and its logits but for what flipped codes do") {
   const Fixture fixture("micro-int8");

@@ -72,6 +72,16 @@ inline float float_of(std::uint32_t bits) {
   return std::bit_cast<float>(bits);
 }
 
+inline float add_rounded(float x, float y) {
+  return x + y;
+}
+inline float multiply_rounded(float x, float y) {
+  return x * y;
+}
+inline float multiply_add(float x, float y, float z) {
+  return std::fma(x, y, z);
+}
+
 inline float exp_approximately(float x) {
   return std::exp(x);
 }
@@ -173,6 +183,20 @@ inline void multiply_bf16(float (&d)[4], const std::uint32_t (&a)[4], std::uint3
 }
 inline void multiply_half(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   emulator::multiply(d, a, b0, b1, low_half, high_half);
+}
+
+inline void multiply_int8(int (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  using emulator::Operands;
+  const emulator::Slots& slots = emulator::exchange(Operands{{a[0], a[1], a[2], a[3]}, {b0, b1}});
+  const auto code = [](std::uint32_t packed, int k) { return static_cast<std::int8_t>(packed >> 8 * (k % 4)); };
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane_id() / 4 + i / 2 * 8, column = lane_id() % 4 * 2 + i % 2;
+    for (int k = 0; k < 32; ++k) {
+      const auto of_a = emulator::slot<Operands>(slots, row % 8 * 4 + k % 16 / 4),
+                 of_b = emulator::slot<Operands>(slots, column * 4 + k % 16 / 4);
+      d[i] += code(of_a.a[row / 8 + k / 16 * 2], k) * code(of_b.b[k / 16], k);
+    }
+  }
 }
 
 inline void copy_async(void* shared, const void* global, bool is_there = true) {

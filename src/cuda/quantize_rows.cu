@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "cuda/cuda_ops.h"
+#include "cuda/launch.cuh"
+#include "cuda/quantize_row.cuh"
+
+// Rotates and quantises rows that lie in memory. Groups of 256: a block takes a row, which is read once and stays in
+// registers. Limit: device memory, 3 bytes an element of bf16. Other groups: a block takes a row in parts of 4,096
+// values in shared memory, twice, for its largest value and for its codes.
+
+namespace treble::cuda {
+namespace {
+
+template <int kGroups, typename T>
+__global__ void __launch_bounds__(most_threads(kGroups), blocks_at_once(kGroups))
+    quantize_group_256_kernel(Rows<const T> plain, std::int64_t num_groups, QuantizeArgs args) {
+  wait_for_earlier_kernels();
+  const T* row = plain.row(blockIdx.x);
+  quantize_row<kGroups>(args, blockIdx.x, num_groups, [&](int, std::int64_t group, int lane, float(&x)[16]) {
+    if (group < num_groups) {
+      load_sixteen(row + group * Group256::kWidth + lane * Group256::kValues, x);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 16; ++j) x[j] = 0;
+    }
+  });
+}
+
+constexpr int kThreads = 256;
+constexpr int kPart = 4096;  // values in shared memory: a multiple of every group
+
+/// Rotates values [0, count) in shared memory.
+__device__ __forceinline__ void rotate_part(float* x, int count, int rotation_group) {
+  for (int stride = 1; stride < rotation_group; stride *= 4) {
+    sync_block();
+    for (int i = static_cast<int>(threadIdx.x); i < count / 4; i += kThreads) {
+      float* at = x + i / stride * 4 * stride + i % stride;
+      rotate_four(at[0], at[stride], at[2 * stride], at[3 * stride]);
+    }
+  }
+  sync_block();
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    quantize_any_group_kernel(Rows<const T> plain, std::int64_t width, int rotation_group, QuantizeArgs args) {
+  __shared__ float part[kPart];
+  __shared__ std::uint32_t partial[kWarpSize];
+  wait_for_earlier_kernels();
+  const T* row = plain.row(blockIdx.x);
+  /// Calls body(i, rotated value i) for the thread's values.
+  const auto for_rotated = [&](const auto& body) {
+    for (std::int64_t first = 0; first < width; first += kPart) {
+      const int count = static_cast<int>(min(width - first, static_cast<std::int64_t>(kPart)));
+      sync_block();  // the part before is read
+      for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
+        part[i] =
+            scaled_input(widen(row[first + i]), args.input_factor ? args.input_factor + first + i : nullptr, args.mode);
+      rotate_part(part, count, rotation_group);
+      for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
+        body(first + i, args.mode == Int8Activations::kComfyFallback ? round_to<bfloat16>(part[i]) : part[i]);
+    }
+  };
+  std::uint32_t largest = 0;
+  for_rotated([&](std::int64_t, float x) { largest = max(largest, magnitude_bits(x)); });
+  const float scale = scale_of(block_maximum(largest, partial));
+  const CodeMaker code(scale, args.mode);
+  if (threadIdx.x == 0) args.scale[blockIdx.x] = scale;
+  std::int8_t* codes = args.codes.row(blockIdx.x);
+  for_rotated([&](std::int64_t i, float x) { codes[i] = code(x); });
+}
+
+}  // namespace
+
+void CudaOps::quantize(const TensorView& plain, const QuantizedInput& out) {
+  if (!out || plain.size(0) == 0 || plain.size(1) == 0) return;
+  const std::int64_t num_rows = plain.size(0), width = plain.size(1);
+  const QuantizeArgs args = quantize_args(out, options_.int8_activations);
+  const QuantizerShape shape{width, out.rotation_group, rows_are_aligned(plain, out.codes)};
+  with_type(plain.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (choose_quantizer(shape) == Quantizer::kAnyGroup) {
+      launch("quantize_rows: any group", stream_.get(), early(dim3(blocks_for(num_rows, 1)), kThreads),
+             quantize_any_group_kernel<T>, const_rows<T>(plain), width, static_cast<int>(out.rotation_group), args);
+      return;
+    }
+    with_group_256_launch(num_rows, width, [&](auto groups, const LaunchShape& launch_shape) {
+      launch("quantize_rows", stream_.get(), launch_shape, quantize_group_256_kernel<decltype(groups)::value, T>,
+             const_rows<T>(plain), width / Group256::kWidth, args);
+    });
+  });
+}
+
+TensorView CudaOps::plain_of(const LinearInput& out, DType dtype) {
+  if (out.plain || !out.quantized) return out.plain;
+  return scratch_.take(dtype, {out.num_rows(), out.width()});
+}
+
+}  // namespace treble::cuda
