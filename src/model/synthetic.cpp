@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <new>
+#include <span>
 #include <string>
 
 #include "base/parallel.h"
 #include "model/quantizing_source.h"
+#include "quant/allocate.h"
 #include "tensor/bfloat16.h"
 
 namespace treble {
@@ -90,7 +93,25 @@ std::uint64_t random_bits(std::uint64_t i) {
 /// vectors are small, so that norms keep gains near one and decays are moderate.
 class RandomSource final : public WeightSource {
  public:
-  explicit RandomSource(const LoadProgress& progress) : progress_(progress) {}
+  /// @param conversion  Linears that it makes 8-bit codes are drawn as codes: quantising as many weights takes minutes
+  RandomSource(WeightConversion conversion, const LoadProgress& progress)
+      : conversion_(conversion), progress_(progress) {}
+
+  LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                      bool has_bias) override {
+    const LinearEncoding encoding = encoding_of(name, in_features, conversion_);
+    if (encoding.format != WeightFormat::kInt8 || has_bias)
+      return WeightSource::linear(name, out_features, in_features, has_bias);
+    LinearWeight linear;
+    linear.format = WeightFormat::kInt8;
+    linear.weight = allocate_kept(DType::kI8, {out_features, in_features}, storage);
+    draw_codes({linear.weight.as<std::int8_t>(), static_cast<std::size_t>(linear.weight.num_elements())});
+    linear.int8.rotation_group = encoding.rotation_group;
+    linear.int8.row_scale = allocate_kept(DType::kF32, {out_features}, storage);
+    std::fill_n(linear.int8.row_scale.as<float>(), out_features,
+                1 / (kCodeDeviation * std::sqrt(static_cast<float>(in_features))));
+    return linear;
+  }
 
   TensorView tensor(const std::string&, std::initializer_list<std::int64_t> shape) override {
     std::int64_t count = 1;
@@ -123,14 +144,40 @@ class RandomSource final : public WeightSource {
   float scalar(const std::string&) override { return 0; }
   bool has(const std::string&) const override { return true; }
 
-  using WeightSource::release;
   void release(const TensorView& tensor) override {
     std::erase_if(storage, [&](const auto& kept) { return kept.get() == tensor.data(); });
+  }
+  void release(const LinearWeight& linear) override {
+    LinearWeight views = linear;
+    for (const TensorView* view : views.tensors())
+      if (*view && linear.format == WeightFormat::kInt8) release(*view);
   }
 
   std::vector<std::shared_ptr<const void>> storage;
 
  private:
+  // Of the mean of four uniform bytes: near normal, the largest code of a row a little above three deviations, as in
+  // quantised weights.
+  static constexpr float kCodeDeviation = 37;
+
+  void draw_codes(std::span<std::int8_t> codes) {
+    const std::uint64_t start = drawn_;
+    constexpr std::int64_t kGrain = 1 << 18;
+    parallel_ranges(std::ssize(codes), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; i += 2) {  // two a draw
+        const std::uint64_t bits = random_bits(start + static_cast<std::uint64_t>(i));
+        for (std::int64_t j = 0; j < 2 && i + j < end; ++j) {
+          int sum = 0;
+          for (int byte = 0; byte < 4; ++byte) sum += static_cast<std::int8_t>(bits >> (32 * j + 8 * byte));
+          codes[static_cast<std::size_t>(i + j)] = static_cast<std::int8_t>(sum >> 2);
+        }
+      }
+    });
+    drawn_ += codes.size();
+    if (progress_) progress_(drawn_ * sizeof(bfloat16), 0);
+  }
+
+  const WeightConversion conversion_;
   const LoadProgress& progress_;
   std::uint64_t drawn_ = 0;
 };
@@ -149,9 +196,10 @@ ModelConfig synthetic_config(std::string_view name) {
 }
 
 Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion, const LoadProgress& progress) {
-  RandomSource source(progress);
+  RandomSource source(conversion, progress);
   QuantizingSource quantizing(source, conversion);
-  WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
+  const bool is_quantised_later = conversion == WeightConversion::kNf4;
+  WeightSource& chosen = is_quantised_later ? static_cast<WeightSource&>(quantizing) : source;
   Model model = build_model(config, chosen, ops);
   model.storage = std::move(source.storage);
   model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());

@@ -129,7 +129,7 @@ TEST_CASE("golden: an INT8 release with bf16 activations in comfy-fallback mode 
   if (!has_device()) return;
   const auto nothing = [](const auto&, const auto&) {};
   CHECK(largest_int8_error(Precision::kBf16, Int8Activations::kComfyFallback, "comfy_bf16", nothing) <
-        kInt8LogitTolerance);
+        kInt8Bf16LogitTolerance);
 }
 
 TEST_CASE("engine: an INT8 release, and a bf16 one that becomes it, run on a GPU as planned; NF4 is refused") {

@@ -102,7 +102,7 @@ TEST_CASE("golden: an INT8 release with bf16 activations in comfy-fallback mode 
   const Fixture fixture("micro-int8");
   Pipeline pipeline =
       open_quantized(fixture, Precision::kBf16, WeightConversion::kNone, Int8Activations::kComfyFallback);
-  CHECK(largest_logit_error(fixture, pipeline, "comfy_bf16") < kInt8LogitTolerance);
+  CHECK(largest_logit_error(fixture, pipeline, "comfy_bf16") < kInt8Bf16LogitTolerance);
 }
 
 }  // namespace
