@@ -48,7 +48,8 @@ class NvmlMeter final : public DeviceMeter {
  private:
   void run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [this] { return is_watching_; })) {
+    // Told to stop, wait() returns what the condition says: true where an error ended what was watched.
+    while (changed_.wait(lock, stop, [this] { return is_watching_; }) && !stop.stop_requested()) {
       sample();
       changed_.wait_for(lock, stop, kInterval, [] { return false; });
     }
