@@ -1,6 +1,6 @@
 """Measures how fast a build answers on this machine, and draws what was measured.
 
-    python3 bench/performance.py run NAME --size 27b [--treble PATH] [--device cuda] [--precision bf16]
+    python3 bench/performance.py run NAME --size 27b [--treble PATH] [--device cuda] [--weights int8-convrot]
     python3 bench/performance.py draw
 
 `run` starts `treble bench` anew for each length and each batch size and writes bench/results/NAME.json: the commands
@@ -35,7 +35,8 @@ def output_of(*command):
 
 def bench(args, *more):
     model = ["--synthetic", args.size] if args.size else ["--model", args.model]
-    command = [args.treble, "bench", *model, "--device", args.device, "--precision", args.precision, *more, "--json"]
+    command = [args.treble, "bench", *model, "--device", args.device, "--precision", args.precision, "--weights",
+               args.weights, *more, "--json"]
     print(" ".join(map(str, command)), file=sys.stderr, flush=True)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -199,6 +200,7 @@ def main():
     measure.add_argument("--treble", default=ROOT / "build/cuda/apps/cli/treble")
     measure.add_argument("--device", default="cuda")
     measure.add_argument("--precision", default="auto")
+    measure.add_argument("--weights", default="as-stored", help="quantise while loading: int8-convrot, ...")
     measure.add_argument("--tokens", type=numbers, default=[128, 298, 512, 1024, 1502, 2270, 4096, 8192, 16384])
     measure.add_argument("--batch", type=numbers, default=[1, 2, 4, 8, 16])
     measure.add_argument("--batch-tokens", type=int, default=1502)

@@ -1,13 +1,14 @@
 """Checks that neither the choice of kernels nor what else is in a pass changes decisions, and that digits repeat.
 
 usage: python3 check_kernels.py [--device cuda] [--passes PROGRAM] [--kernels best,sm80] [--model models/tiny]
-                                [--repeats 100] [--digits 16] [--json FILE] [RECORDS.jsonl...]
+                                [--weights int8-convrot] [--against-cpu] [--repeats 100] [--digits 16] [--json FILE]
+                                [RECORDS.jsonl...]
 
 RECORDS are those of data/eval unless given. Needs numpy and safetensors. All in bf16 activations, by treble_passes:
 
 kernels   all records, one a pass, with both sets of kernels: every decision (the most probable option) is equal, but
           where the first set's two best options are closer than 0.01 in probability; the largest difference of a
-          probability is reported
+          probability is reported. With --against-cpu the second side is the CPU instead of a second set
 digits    the first --digits records (of the first file), --repeats times alone and --repeats times packed together: the
           repeats give the same digits. Alone against together may differ, for products of other sizes may add up in
           another order: reported are how many records differ, by how much, and the first stage of the pass that does
@@ -35,6 +36,8 @@ def parse_arguments():
     parser.add_argument("--model", type=Path, default=ROOT / "models/tiny")
     parser.add_argument("--kernels", type=lambda text: text.split(","), default=["best", "sm80"],
                         help="two sets to compare, or one: digits alone")
+    parser.add_argument("--weights", default="as-stored", help="quantise while loading: int8-convrot, int8 or nf4")
+    parser.add_argument("--against-cpu", action="store_true", help="compare the first set with the CPU")
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--digits", type=int, default=16, help="records whose digits are compared")
     parser.add_argument("--most", type=int, help="of all records, only so many")
@@ -46,11 +49,11 @@ def parse_arguments():
 class Passes:
     """What treble_passes gives."""
 
-    def __init__(self, arguments, records, *options):
+    def __init__(self, arguments, records, *options, device=None):
         with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
             out = Path(name) / "passes.safetensors"
-            command = [arguments.passes, "--device", arguments.device, "--precision", "bf16", *options,
-                       arguments.model, out, *records]
+            command = [arguments.passes, "--device", device or arguments.device, "--precision", "bf16", "--weights",
+                       arguments.weights, *options, arguments.model, out, *records]
             subprocess.run(list(map(str, command)), check=True)
             self.tensors = load_file(out)
         self.count = sum(name.endswith(".logits") for name in self.tensors)
@@ -91,15 +94,18 @@ def compare_probabilities(one, other):
 
 def check_choice(arguments):
     limit = ["--records", arguments.most] if arguments.most else []
-    first, second = (Passes(arguments, arguments.records, "--kernels", kernels, *limit)
-                     for kernels in arguments.kernels)
+    sides = [(arguments.device, arguments.kernels[0]),
+             ("cpu", "best") if arguments.against_cpu else (arguments.device, arguments.kernels[-1])]
+    names = [f"{kernels} on {device}" for device, kernels in sides]
+    first, second = (Passes(arguments, arguments.records, "--kernels", kernels, *limit, device=device)
+                     for device, kernels in sides)
     questions, changed, far, largest = compare_probabilities(first, second)
     passed = far == 0 and largest == largest
-    print(f"kernels {' against '.join(arguments.kernels)}: {first.count} records, {questions} questions; {changed} "
-          f"decided otherwise, {far} of them with a margin of {CLOSE_MARGIN} or more; largest difference of a "
-          f"probability {largest:.2e}: {'passed' if passed else 'FAILED'}")
-    return dict(check="kernels", kernels=arguments.kernels, records=first.count, questions=questions, changed=changed,
-                changed_beyond_margin=far, largest_difference=largest, passed=passed)
+    print(f"kernels {' against '.join(names)}, weights {arguments.weights}: {first.count} records, {questions} "
+          f"questions; {changed} decided otherwise, {far} of them with a margin of {CLOSE_MARGIN} or more; largest "
+          f"difference of a probability {largest:.2e}: {'passed' if passed else 'FAILED'}")
+    return dict(check="kernels", kernels=names, weights=arguments.weights, records=first.count, questions=questions,
+                changed=changed, changed_beyond_margin=far, largest_difference=largest, passed=passed)
 
 
 def check_digits(arguments, kernels):
@@ -133,7 +139,7 @@ def check_digits(arguments, kernels):
 
 def main():
     arguments = parse_arguments()
-    results = [check_choice(arguments)] if len(arguments.kernels) > 1 else []
+    results = [check_choice(arguments)] if len(arguments.kernels) > 1 or arguments.against_cpu else []
     results += [check_digits(arguments, kernels) for kernels in arguments.kernels]
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")

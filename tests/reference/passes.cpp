@@ -140,7 +140,7 @@ void run(const Arguments& args) {
   const std::vector<EncodedRecord> records = encode_all(args);
   std::unique_ptr<Ops> ops =
       make_ops(args.engine.device, args.engine.precision, args.engine.int8_activations, args.engine.gpu);
-  Model model = load_model(args.release, *ops);
+  Model model = load_model(args.release, *ops, args.engine.weights);
   Pipeline pipeline(std::move(ops), std::move(model), args.engine.num_threads);
   SafetensorsWriter writer(args.out, plan(args, records, pipeline.model().config.text), {});
   for (std::size_t first = 0; first < records.size(); first += args.records_per_pass) {
@@ -164,6 +164,13 @@ int main(int argc, char** argv) {
   program.add_option("--kernels", args.engine.gpu.kernels)
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, treble::Kernels>{{"best", treble::Kernels::kBest}, {"sm80", treble::Kernels::kSm80}}));
+  const std::map<std::string, treble::WeightConversion> conversions = {
+      {"as-stored", treble::WeightConversion::kNone},
+      {"int8-convrot", treble::WeightConversion::kInt8Convrot},
+      {"int8", treble::WeightConversion::kInt8},
+      {"nf4", treble::WeightConversion::kNf4}};
+  std::string weights = "as-stored";
+  program.add_option("--weights", weights)->check(CLI::IsMember({"as-stored", "int8-convrot", "int8", "nf4"}));
   program.add_flag("--hidden", args.has_hidden);
   program.add_option("--records", args.most_records)->check(CLI::PositiveNumber);
   program.add_option("--records-per-pass", args.records_per_pass)->check(CLI::PositiveNumber);
@@ -172,6 +179,7 @@ int main(int argc, char** argv) {
   program.add_option("OUT", args.out)->required();
   program.add_option("RECORDS", args.records)->required();
   CLI11_PARSE(program, argc, argv);
+  args.engine.weights = conversions.at(weights);
   try {
     treble::run(args);
     return 0;

@@ -54,6 +54,12 @@ class Passes(unittest.TestCase):
             self.assertEqual(list(tensors[f"{record}.repeat_error"][1]), [0])
             self.assertNotIn(f"{record}.embed", tensors)
 
+    def test_weights_are_quantised_where_that_is_asked_for(self):
+        plain, quantised = self.run_passes(), self.run_passes("--weights", "int8-convrot")
+        error = math.dist(plain["0.logits"][1], quantised["0.logits"][1])
+        self.assertGreater(error, 1e-4)
+        self.assertLess(error, 0.5)
+
     def test_hidden_states_of_a_packed_pass_are_each_records_own(self):
         alone, packed = self.run_passes("--hidden"), self.run_passes("--hidden", "--records-per-pass", "2")
         for record in range(len(NAMES)):

@@ -11,6 +11,7 @@
 namespace {
 
 struct Desc {
+  cudaDataType_t bias_type = CUDA_R_16BF;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
 };
@@ -26,6 +27,10 @@ const Layout& layout_of(cublasLtMatrixLayout_t handle) {
 
 float bf16_at(const void* data, std::int64_t i) {
   return treble::to_float(static_cast<const treble::bfloat16*>(data)[i]);
+}
+
+float element_at(const void* data, cudaDataType_t type, std::int64_t i) {
+  return type == CUDA_R_16BF ? bf16_at(data, i) : static_cast<const float*>(data)[i];
 }
 
 }  // namespace
@@ -55,6 +60,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
   Desc& desc = *reinterpret_cast<Desc*>(handle);
   if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) std::memcpy(&desc.epilogue, value, num_bytes);
   if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) std::memcpy(&desc.bias, value, num_bytes);
+  if (attribute == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE) std::memcpy(&desc.bias_type, value, num_bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, std::uint64_t rows,
@@ -101,8 +107,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
         sum += static_cast<double>(bf16_at(a, row * of_a.stride + k)) *
                static_cast<double>(bf16_at(b, column * of_b.stride + k));
       const std::int64_t at = column * of_d.stride + row;
-      if (kept != 0) sum += static_cast<double>(static_cast<const float*>(c)[at]);
-      if (desc.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<double>(bf16_at(desc.bias, row));
+      // What is added to bf16 is rounded first, as on a GPU.
+      if (kept != 0 && of_d.type == CUDA_R_16BF) sum = treble::to_float(treble::to_bfloat16(static_cast<float>(sum)));
+      if (kept != 0) sum += static_cast<double>(element_at(c, of_d.type, at));
+      if (desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+        sum += static_cast<double>(element_at(desc.bias, desc.bias_type, row));
       const auto narrow = static_cast<float>(sum);
       if (of_d.type == CUDA_R_16BF) {
         static_cast<treble::bfloat16*>(d)[at] = treble::to_bfloat16(narrow);
