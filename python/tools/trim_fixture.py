@@ -94,7 +94,7 @@ def main(source, target):
     write_safetensors(target / "trace_fp32.safetensors",
                       [(name, dtype, every_eighth(array))
                        for name, dtype, array in read_safetensors(source / "trace_fp32.safetensors")
-                       if name.startswith("card_example.") or ".vision." in name])
+                       if name.startswith("card_example.") and not name.endswith(".mlp") or ".vision." in name])
 
 
 if __name__ == "__main__":
