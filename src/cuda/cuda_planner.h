@@ -11,7 +11,7 @@ namespace treble::cuda {
 
 /// The plan of a GPU's memory. It needs no GPU. Where an operation has kernels that take more scratch than others, it
 /// counts the most.
-class CudaPlanner final : public Planner {
+class CudaPlanner : public Planner {
  public:
   /// @param compute_capability  of the GPU, 10 times the major number plus the minor one
   explicit CudaPlanner(const CudaOptions& options, int compute_capability = 80)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -77,11 +78,9 @@ class CheckpointSource final : public WeightSource {
 
   using WeightSource::release;
   void release(const TensorView& tensor) override {
-    // Rows of a fused projection: the others may still be asked for.
-    const auto starts_at = [&](const auto& module) {
-      return module.second && module.second->weight.data() == tensor.data();
-    };
-    if (std::any_of(fused_.begin(), fused_.end(), starts_at)) return;
+    // Rows of a fused projection: the others may still be asked for, or placed.
+    const auto holds_it = [&](const auto& module) { return module.second && holds(*module.second, tensor); };
+    if (std::any_of(fused_.begin(), fused_.end(), holds_it)) return;
     const auto num_copies = std::erase_if(copies_, [&](const auto& copy) { return copy.get() == tensor.data(); });
     if (num_copies == 0) drop_resident_pages(tensor.data(), tensor.num_bytes());  // it lies in a file
   }
@@ -124,6 +123,15 @@ class CheckpointSource final : public WeightSource {
   }
 
  private:
+  /// Whether a tensor lies in one of a Linear's.
+  static bool holds(LinearWeight linear, const TensorView& tensor) {
+    return std::ranges::any_of(linear.tensors(), [&](const TensorView* whole) {
+      const auto *begin = static_cast<const std::byte*>(whole->data()),
+                 *at = static_cast<const std::byte*>(tensor.data());
+      return *whole && std::less_equal<>()(begin, at) && std::less<>()(at, begin + whole->num_bytes());
+    });
+  }
+
   bool has_module(const std::string& name) const {
     const auto found = by_name_.lower_bound(name + ".");
     return found != by_name_.end() && found->first.starts_with(name + ".");

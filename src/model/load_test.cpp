@@ -13,6 +13,7 @@
 
 #include "checkpoint/expected_tensors.h"
 #include "checkpoint/testing/release_files.h"
+#include "cuda/cuda_planner.h"
 #include "model/release_shapes.h"
 #include "model/weights.h"
 #include "ops/testing/backends.h"
@@ -552,6 +553,74 @@ TEST_CASE("load_model: projections stored as one are the rows that they are made
     CHECK(have_equal_bytes(from_whole->int8.row_scale, alone->int8.row_scale));
     CHECK(have_equal_bytes(from_whole->bias, alone->bias));
   }
+}
+
+/// Copies weights, as a GPU does, and then overwrites what was freed on the way.
+class CopyingOps final : public cuda::CudaPlanner {
+ public:
+  CopyingOps() : CudaPlanner({}) {}
+
+  TensorView place_weight(const HostWeight& host) override {
+    const std::size_t num_bytes = host.view.num_bytes();
+    for (std::size_t size = num_bytes; size <= 2 * num_bytes; size += num_bytes) overwrite_freed(size);
+    const auto* from = static_cast<const std::byte*>(host.view.data());
+    copies_.emplace_back(from, from + num_bytes);
+    return host.view.at(copies_.back().data());
+  }
+
+ private:
+  static void overwrite_freed(std::size_t num_bytes) {
+    std::vector<std::vector<std::byte>> blocks(4);
+    for (std::vector<std::byte>& block : blocks) block.assign(num_bytes, std::byte{0xff});
+  }
+
+  std::vector<std::vector<std::byte>> copies_;
+};
+
+TEST_CASE("load_model: a bias that fused projections share is kept until every part has been copied") {
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  const std::string whole = std::string(kMlp) + "gate_up_proj.";
+  edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+    std::erase_if(tensors, [](const FileTensor& t) {
+      return t.name.starts_with(std::string(kMlp) + "gate_proj.") || t.name.starts_with(std::string(kMlp) + "up_proj.");
+    });
+    FileTensor weight = zeros(whole + "weight", "F8_E4M3", {512, 256}, 512 * 256);
+    FileTensor scale = zeros(whole + "weight_scale", "F32", {1}, 4), bias = zeros(whole + "bias", "F32", {512}, 2048);
+    const float one = 1, quarter = 0.25f;
+    std::memcpy(scale.data.data(), &one, sizeof(one));
+    for (std::size_t i = 0; i < 512; ++i) std::memcpy(bias.data.data() + 4 * i, &quarter, sizeof(quarter));
+    for (FileTensor* tensor : {&weight, &scale, &bias}) tensors.push_back(std::move(*tensor));
+  });
+  CopyingOps ops;
+  const Model model = load_model(folder.path(), ops);
+  const MlpWeights& mlp = model.backbone.layers[1].mlp;
+  for (const LinearWeight* part : {&mlp.gate_proj, &mlp.up_proj}) {
+    REQUIRE(part->bias);
+    for (std::int64_t i = 0; i < 256; ++i) CHECK(to_float(part->bias.as<bfloat16>()[i]) == 0.25f);
+  }
+}
+
+TEST_CASE("load_model: what parts of a fused projection share is copied once, so that they read one form of an input") {
+  const TempFolder folder;
+  copy_micro_release(folder.path(), "micro-int8");
+  edit_safetensors(folder / "model.safetensors", [](auto& tensors) {
+    fuse_gate_up(tensors);
+    FileTensor factor = zeros(std::string(kMlp) + "gate_up_proj.pre_quant_scale", "F32", {256}, 1024);
+    const float two = 2;
+    for (std::size_t i = 0; i < 256; ++i) std::memcpy(factor.data.data() + 4 * i, &two, sizeof(two));
+    tensors.push_back(std::move(factor));
+  });
+  CopyingOps ops;
+  const Model model = load_model(folder.path(), ops);
+  const MlpWeights& mlp = model.backbone.layers[1].mlp;
+  REQUIRE(mlp.gate_proj.int8.input_factor);
+  CHECK(mlp.gate_proj.int8.input_factor.data() == mlp.up_proj.int8.input_factor.data());
+  ReleaseShapes shapes(folder.path());
+  cuda::CudaPlanner planner({});
+  const Model planned = build_model(model.config, shapes, planner);
+  const MlpWeights& planned_mlp = planned.backbone.layers[1].mlp;
+  CHECK(planned_mlp.gate_proj.int8.input_factor.data() == planned_mlp.up_proj.int8.input_factor.data());
 }
 
 /// Lays rows of a fused tensor in turns: gate, up, gate, up.

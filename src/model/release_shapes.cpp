@@ -40,13 +40,14 @@ LinearWeight ReleaseShapes::linear(const std::string& name, std::int64_t out_fea
   has_bias = has_bias || std::ranges::any_of(parts, [](const auto& part) {
                return part.first.ends_with("bias") || part.first == "bias_correction" || part.first == "correction";
              });
-  const TensorView factor = parts.contains("pre_quant_scale") ? nowhere(DType::kF32, {in_features}) : TensorView();
+  if (parts.contains("pre_quant_scale") && !factors_.contains(module))  // shared by the parts of a fused one
+    factors_.emplace(module, nowhere(DType::kF32, {in_features}));
   ModuleTensors tensors(fmt::format("checkpoint: {}: {}", checkpoint_.folder().string(), quote_name(module)),
                         std::move(parts), ReadDepth::kLayout);
   const LinearWeight read = read_quantized_linear(format, checkpoint_.quantization(module), tensors);
   if (read.format == WeightFormat::kDense) return ShapeSource::linear(name, out_features, in_features, has_bias);
   LinearWeight linear = linear_of(read.format, out_features, in_features, has_bias, read.int8.rotation_group);
-  linear.int8.input_factor = factor;
+  if (const auto factor = factors_.find(module); factor != factors_.end()) linear.int8.input_factor = factor->second;
   return linear;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/storage_format.h"
@@ -25,6 +28,7 @@ class ReleaseShapes final : public ShapeSource {
 
   Checkpoint checkpoint_;
   std::map<std::string_view, const Checkpoint::Entry*> by_name_;
+  std::map<std::string, TensorView> factors_;  // of modules, those that their inputs are multiplied by
 };
 
 }  // namespace treble

@@ -61,16 +61,24 @@ class Reader {
 
  private:
   /// All weights, then all biases, all scales and so on: those of Linears that read one input may then be one matrix
-  /// and one vector each.
+  /// and one vector each. What parts of a fused projection share is placed once: they quantise their input alike.
   template <std::size_t N>
   std::array<LinearWeight, N> place_linears(const std::array<LinearWeight, N>& host) const {
     std::array<LinearWeight, N> placed = host;
     for (std::size_t kind = 0; kind < LinearWeight().tensors().size(); ++kind) {
-      for (LinearWeight& linear : placed) {
-        // A quantised projection may be rows of a tensor that others share.
-        const bool is_own = linear.format == WeightFormat::kDense;
-        TensorView& view = *linear.tensors()[kind];
-        view = is_own ? place_own(view) : place(view);
+      for (std::size_t i = 0; i < N; ++i) {
+        const auto is_same = [&](LinearWeight other) {
+          const TensorView &one = *other.tensors()[kind], &own = *placed[i].tensors()[kind];
+          return own && one.data() == own.data() && one.num_bytes() == own.num_bytes();
+        };
+        const auto first = std::find_if(host.begin(), host.begin() + i, is_same) - host.begin();
+        TensorView& view = *placed[i].tensors()[kind];
+        if (static_cast<std::size_t>(first) < i) {
+          view = *placed[static_cast<std::size_t>(first)].tensors()[kind];
+        } else {
+          // A quantised projection may be rows of a tensor that others share.
+          view = host[i].format == WeightFormat::kDense ? place_own(view) : place(view);
+        }
       }
     }
     for (std::size_t i = 0; i < N; ++i)
