@@ -16,6 +16,13 @@ void add_span(std::vector<std::int32_t>& spans, const Span& span, std::int32_t o
   spans.push_back(span.end + offset);
 }
 
+/// Tokens that a record counts for in a pass.
+std::int64_t count_of(const EncodedRecord& record) {
+  std::int64_t fields = 0;
+  for (const EncodedQuestion& question : record.questions) fields += 1 + std::ssize(question.option_spans);
+  return std::max<std::int64_t>(std::ssize(record.input_ids), fields);
+}
+
 void add_tokens(PackedBatch& batch, const EncodedRecord& record, std::int64_t vocab_size) {
   for (const std::int32_t id : record.input_ids) {
     if (id < 0 || id >= vocab_size)
@@ -99,9 +106,7 @@ std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const En
   std::size_t begin = 0;
   std::int64_t used = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    std::int64_t fields = 0;
-    for (const EncodedQuestion& question : records[i].questions) fields += 1 + std::ssize(question.option_spans);
-    const std::int64_t tokens = std::ssize(records[i].input_ids), count = std::max(tokens, fields);
+    const std::int64_t tokens = std::ssize(records[i].input_ids), count = count_of(records[i]);
     if (count > max_tokens)
       throw Error(
           ErrorCode::kTooLong,
@@ -121,12 +126,13 @@ std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const En
 
 void require_one_pass(std::span<const EncodedRecord> records, std::int64_t max_tokens, std::string_view purpose) {
   if (split_into_passes(records, max_tokens).size() <= 1) return;
-  std::int64_t num_tokens = 0;
-  for (const EncodedRecord& record : records) num_tokens += round_up_to_unit(std::ssize(record.input_ids));
-  throw Error(ErrorCode::kTooLong,
-              fmt::format("engine: {} records of {} tokens, each in whole {}s, do not fit in one pass of {} tokens, "
-                          "which {} needs; raise --pass-tokens",
-                          records.size(), num_tokens, kPassUnit, max_tokens, purpose));
+  std::int64_t count = 0;
+  for (const EncodedRecord& record : records) count += round_up_to_unit(count_of(record));
+  throw Error(
+      ErrorCode::kTooLong,
+      fmt::format("engine: {} records take {} tokens of a pass (each in whole {}s, or as many as it has questions "
+                  "and options), one pass has {}, and {} needs them in one; raise --pass-tokens",
+                  records.size(), count, kPassUnit, max_tokens, purpose));
 }
 
 PackedBatch pack_batch(std::span<const EncodedRecord> records, std::int64_t vocab_size) {

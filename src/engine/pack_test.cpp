@@ -168,7 +168,7 @@ TEST_CASE("require_one_pass: records that do not go together are refused with wh
     FAIL("two records of 256 tokens in whole units were taken into a pass of 191");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kTooLong);
-    for (const char* word : {"2 records", "256", "191", "a test", "--pass-tokens"})
+    for (const char* word : {"2 records", "take 256", "191", "a test", "--pass-tokens"})
       CHECK(std::string(error.what()).find(word) != std::string::npos);
   }
 }
