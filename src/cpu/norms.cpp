@@ -19,8 +19,7 @@ template <typename T>
 void rms_norm_rows_of(const RmsNorm& args, std::int64_t begin, std::int64_t end) {
   const auto row = [](const TensorView& view, std::int64_t t) { return view.as<T>() + t * view.stride(0); };
   for (std::int64_t t = begin; t < end; ++t) {
-    rms_norm_row(row(args.x, t), args.delta ? row(args.delta, t) : nullptr, args.weight.as<bfloat16>(), args.eps,
-                 args.x.size(1), row(args.out.plain, t));
+    rms_norm_row(row(args.x, t), args.weight.as<bfloat16>(), args.eps, args.x.size(1), row(args.out.plain, t));
   }
 }
 

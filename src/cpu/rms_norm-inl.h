@@ -19,16 +19,12 @@ HWY_INLINE VecF32 inverse_rms(VecF32 squares, std::int64_t count, float eps) {
   return fill(1.0f / std::sqrt(sum(squares) / static_cast<float>(count) + eps));
 }
 
-/// Zero-centred: x += delta, if there is one; out = x / rms(x) * (1 + weight). out may be x.
+/// Zero-centred: out = x / rms(x) * (1 + weight). out may be x.
 template <typename T>
-HWY_INLINE void rms_norm_row(T* x, const T* delta, const bfloat16* weight, float eps, std::int64_t count, T* out) {
+HWY_INLINE void rms_norm_row(const T* x, const bfloat16* weight, float eps, std::int64_t count, T* out) {
   VecF32 squares = zero();
   for (std::int64_t i = 0; i < count; i += kLanes) {
-    VecF32 value = load(x + i, count - i);
-    if (delta) {
-      value = round_to<T>(hn::Add(value, load(delta + i, count - i)));
-      store(value, x + i, count - i);
-    }
+    const VecF32 value = load(x + i, count - i);
     squares = hn::MulAdd(value, value, squares);
   }
   const VecF32 normalise = inverse_rms(squares, count, eps);

@@ -35,7 +35,7 @@ void heads_of(const TensorView& x, const TensorView& norm, const AttentionInputs
   const std::int64_t half = args.cos.size(1);
   for (std::int64_t n = 0; n < x.size(1); ++n) {
     T* head = x.as<T>() + t * x.stride(0) + n * x.stride(1);
-    rms_norm_row<T>(head, nullptr, norm.as<bfloat16>(), args.eps, x.size(2), head);
+    rms_norm_row<T>(head, norm.as<bfloat16>(), args.eps, x.size(2), head);
     rotate_head(head, args.cos.as<T>() + t * args.cos.stride(0), args.sin.as<T>() + t * args.sin.stride(0), half);
   }
 }

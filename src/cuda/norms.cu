@@ -20,22 +20,13 @@ int threads_for_row(std::int64_t width) {
   return static_cast<int>(std::clamp<std::int64_t>(warps * kWarpSize, kWarpSize, kRowThreads));
 }
 
-/// x += delta where there is one; the sum as it is stored. @return its squares
+/// @return the sum of squares
 template <typename T>
-__device__ __forceinline__ float add_and_keep(T* row, const T* delta, std::int64_t i, std::int64_t width,
-                                              bool is_aligned, PackedGroup<T>& kept) {
+__device__ __forceinline__ float load_and_keep(const T* row, std::int64_t i, std::int64_t width, bool is_aligned,
+                                               PackedGroup<T>& kept) {
   kept.load(row, i, width, is_aligned);
   float values[kGroup];
   kept.unpack(values);
-  if (delta) {
-    float more[kGroup];
-    load_group(delta, i, width, is_aligned, more);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) values[j] += more[j];
-    kept.pack(values);
-    kept.unpack(values);
-    store_group(values, row, i, width, is_aligned);
-  }
   float squares = 0;
 #pragma unroll
   for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
@@ -56,20 +47,19 @@ __device__ __forceinline__ void scale_and_store(const PackedGroup<T>& kept, floa
 
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads, kRowsAtOnce)
-    rms_norm_kernel(Rows<T> x, Rows<const T> delta, const bfloat16* weight, float eps, std::int64_t width,
-                    bool is_aligned, Rows<T> out) {
+    rms_norm_kernel(Rows<const T> x, const bfloat16* weight, float eps, std::int64_t width, bool is_aligned,
+                    Rows<T> out) {
   __shared__ float partial[kWarpSize];
   wait_for_earlier_kernels();
-  T* row = x.row(blockIdx.x);
-  const T* added = delta.data ? delta.row(blockIdx.x) : nullptr;
+  const T* row = x.row(blockIdx.x);
   const std::int64_t own = threadIdx.x * kGroup, step = static_cast<std::int64_t>(blockDim.x) * kGroup;
   PackedGroup<bfloat16> gain;
   PackedGroup<T> kept;
   gain.load(weight, own, width, is_aligned);
-  float squares = add_and_keep(row, added, own, width, is_aligned, kept);
+  float squares = load_and_keep(row, own, width, is_aligned, kept);
   for (std::int64_t i = own + step; i < width; i += step) {
     PackedGroup<T> more;
-    squares += add_and_keep(row, added, i, width, is_aligned, more);
+    squares += load_and_keep(row, i, width, is_aligned, more);
   }
   const float normalise = 1.0f / sqrtf(block_sum(squares, partial) / static_cast<float>(width) + eps);
   scale_and_store(kept, normalise, gain, out.row(blockIdx.x), own, width, is_aligned);
@@ -180,8 +170,8 @@ void CudaOps::do_rms_norm(const RmsNorm& args) {
            {.grid = dim3(blocks_for(args.x.size(0), 1)),
             .num_threads = threads_for_row(args.x.size(1)),
             .starts_early = true},
-           rms_norm_kernel<T>, rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps,
-           args.x.size(1), rows_are_aligned(args.x, args.delta, args.weight, out), rows_of<T>(out));
+           rms_norm_kernel<T>, const_rows<T>(args.x), args.weight.as<bfloat16>(), args.eps, args.x.size(1),
+           rows_are_aligned(args.x, args.weight, out), rows_of<T>(out));
   });
   quantize(out, args.out.quantized);
 }

@@ -18,12 +18,11 @@ __device__ __forceinline__ std::int64_t first_value(std::int64_t group, int lane
 
 template <int kGroups, typename T>
 __global__ void __launch_bounds__(kQuantizerThreads)
-    rms_norm_int8_kernel(Rows<T> x, Rows<const T> delta, const bfloat16* weight, float eps, std::int64_t num_groups,
-                         Rows<T> plain, QuantizeArgs args) {
+    rms_norm_int8_kernel(Rows<const T> x, const bfloat16* weight, float eps, std::int64_t num_groups, Rows<T> plain,
+                         QuantizeArgs args) {
   __shared__ float partial[kWarpSize];
   wait_for_earlier_kernels();
-  T* row = x.row(blockIdx.x);
-  const T* added = delta.data ? delta.row(blockIdx.x) : nullptr;
+  const T* row = x.row(blockIdx.x);
   const std::int64_t width = num_groups * Group256::kWidth;
   const int own = static_cast<int>(threadIdx.x) / Group256::kLanes, own_lane = lane_id() % Group256::kLanes;
   const int num_halves = static_cast<int>(blockDim.x) / Group256::kLanes;
@@ -37,15 +36,6 @@ __global__ void __launch_bounds__(kQuantizerThreads)
       float values[kGroup];
       kept[g][part].load(row, i, width, true);
       kept[g][part].unpack(values);
-      if (added && i < width) {
-        float more[kGroup];
-        load_group(added, i, width, true, more);
-#pragma unroll
-        for (int j = 0; j < kGroup; ++j) values[j] += more[j];
-        kept[g][part].pack(values);
-        kept[g][part].unpack(values);
-        store_group(values, row, i, width, true);
-      }
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) squares += values[j] * values[j];
     }
@@ -123,14 +113,14 @@ bool fits_group_256(const QuantizedInput& out, bool is_aligned) {
 
 bool CudaOps::rms_norm_int8(const RmsNorm& args) {
   const QuantizedInput& out = args.out.quantized;
-  if (!fits_group_256(out, rows_are_aligned(args.x, args.delta, args.weight, args.out.plain, out.codes))) return false;
+  if (!fits_group_256(out, rows_are_aligned(args.x, args.weight, args.out.plain, out.codes))) return false;
   const std::int64_t width = args.x.size(1);
   with_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     with_group_256_launch(args.x.size(0), width, [&](auto groups, const LaunchShape& shape) {
       launch("rms_norm_int8", stream_.get(), shape, rms_norm_int8_kernel<decltype(groups)::value, T>,
-             rows_of<T>(args.x), const_rows<T>(args.delta), args.weight.as<bfloat16>(), args.eps,
-             width / Group256::kWidth, rows_of<T>(args.out.plain), quantize_args(out, options_.int8_activations));
+             const_rows<T>(args.x), args.weight.as<bfloat16>(), args.eps, width / Group256::kWidth,
+             rows_of<T>(args.out.plain), quantize_args(out, options_.int8_activations));
     });
   });
   return true;

@@ -53,8 +53,7 @@ OpCost cost_of(const Embedding& args) {
 }
 
 OpCost cost_of(const RmsNorm& args) {
-  // With a delta x is written back.
-  return {bytes_of({args.x, args.delta, args.weight}) + (args.delta ? bytes_of({args.x}) : 0) + bytes_of(args.out), 0};
+  return {bytes_of({args.x, args.weight}) + bytes_of(args.out), 0};
 }
 
 OpCost cost_of(const Linear& args) {

@@ -156,7 +156,6 @@ void Ops::rms_norm(const RmsNorm& args) {
   const std::int64_t total_tokens = args.x.size(0), hidden_size = args.weight.size(0);
   check("weight", args.weight, {kBF16}, {hidden_size});
   check("x", args.x, {act}, {total_tokens, hidden_size});
-  if (args.delta) check("delta", args.delta, {act}, {total_tokens, hidden_size});
   check.linear_input("out", args.out, {act}, {total_tokens, hidden_size});
   do_rms_norm(args);
 }

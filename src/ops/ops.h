@@ -58,10 +58,9 @@ struct Embedding {
   TensorView out;    // [T, h] act
 };
 
-/// Residual add and zero-centred RMSNorm:  x += delta;  out = x / sqrt(mean(x^2) + eps) * (1 + weight), one rounding.
+/// Zero-centred RMSNorm:  out = x / sqrt(mean(x^2) + eps) * (1 + weight), one rounding.
 struct RmsNorm {
-  TensorView x;       // [T, h] act, in and out: the residual stream
-  TensorView delta;   // [T, h] act, or empty: x stays as it is
+  TensorView x;       // [T, h] act
   TensorView weight;  // [h] bf16, the gain minus one
   float eps;
   LinearInput out;  // [T, h]

@@ -32,16 +32,13 @@ TEST_CASE("ops: an operand of another shape or dtype is named, with what it is a
   const TensorView x = test.output(DType::kF32, {3, 8}), weight = test.normal(DType::kBF16, {8});
   const TensorView narrow = test.output(DType::kF32, {3, 7}), halves = test.output(DType::kBF16, {3, 8});
 
-  CHECK(message_of([&] {
-          test.ops().rms_norm({.x = x, .delta = {}, .weight = weight, .eps = 1e-6f, .out = narrow});
-        }) == "ops: rms_norm: out is [3, 7] f32, expected [3, 8] f32");
-  CHECK(message_of([&] {
-          test.ops().rms_norm({.x = x, .delta = {}, .weight = weight, .eps = 1e-6f, .out = halves});
-        }) == "ops: rms_norm: out is [3, 8] bf16, expected [3, 8] f32");
-  CHECK(message_of([&] {
-          test.ops().rms_norm({.x = x, .delta = {}, .weight = weight, .eps = 1e-6f, .out = TensorView()});
-        }) == "ops: rms_norm: out is [] f32, expected [3, 8] f32");
-  CHECK(message_of([&] { test.ops().rms_norm({.x = x, .delta = {}, .weight = x, .eps = 1e-6f, .out = x}); }) ==
+  CHECK(message_of([&] { test.ops().rms_norm({.x = x, .weight = weight, .eps = 1e-6f, .out = narrow}); }) ==
+        "ops: rms_norm: out is [3, 7] f32, expected [3, 8] f32");
+  CHECK(message_of([&] { test.ops().rms_norm({.x = x, .weight = weight, .eps = 1e-6f, .out = halves}); }) ==
+        "ops: rms_norm: out is [3, 8] bf16, expected [3, 8] f32");
+  CHECK(message_of([&] { test.ops().rms_norm({.x = x, .weight = weight, .eps = 1e-6f, .out = TensorView()}); }) ==
+        "ops: rms_norm: out is [] f32, expected [3, 8] f32");
+  CHECK(message_of([&] { test.ops().rms_norm({.x = x, .weight = x, .eps = 1e-6f, .out = x}); }) ==
         "ops: rms_norm: weight is [3, 8] f32, expected [3] bf16");
 }
 
