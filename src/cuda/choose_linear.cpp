@@ -12,7 +12,8 @@ LinearKernel choose_linear(const LinearShape& shape) {
   if (shape.input_dtype == DType::kF32 && is_few) return LinearKernel::kFewRows;
   // Eight bf16 elements are the 16 bytes that a tensor core's loads take.
   constexpr std::int64_t kElements = 8;
-  const bool fits = shape.is_aligned && shape.in_features % kElements == 0 && shape.out_features % kElements == 0;
+  const bool fits = shape.is_aligned && shape.in_features > 0 && shape.in_features % kElements == 0 &&
+                    shape.out_features % kElements == 0;
   return fits ? LinearKernel::kCublasLt : LinearKernel::kTiles;
 }
 
@@ -45,10 +46,10 @@ bool are_plain(const LinearWeight& gate, const LinearWeight& up) {
   return is_plain(gate) && is_plain(up);
 }
 
-bool read_same_codes(const LinearWeight& gate, const LinearWeight& up) {
-  return gate.format == WeightFormat::kInt8 && up.format == WeightFormat::kInt8 &&
-         gate.int8.rotation_group == up.int8.rotation_group &&
-         gate.int8.input_factor.data() == up.int8.input_factor.data();
+bool read_same_codes(const LinearWeight& one, const LinearWeight& other) {
+  return one.format == WeightFormat::kInt8 && other.format == WeightFormat::kInt8 &&
+         one.int8.rotation_group == other.int8.rotation_group &&
+         one.int8.input_factor.data() == other.int8.input_factor.data();
 }
 
 SwigluKernel choose_swiglu(const SwigluShape& shape, int compute_capability, KernelSet kernels) {

@@ -71,7 +71,7 @@ struct SwigluShape {
 /// Whether both are bf16 matrices without a bias.
 bool are_plain(const LinearWeight& gate, const LinearWeight& up);
 /// Whether both are 8-bit codes, and the same codes of their input serve them.
-bool read_same_codes(const LinearWeight& gate, const LinearWeight& up);
+bool read_same_codes(const LinearWeight& one, const LinearWeight& other);
 
 /// @param compute_capability  10 times the major number, plus the minor one
 SwigluKernel choose_swiglu(const SwigluShape& shape, int compute_capability, KernelSet kernels);

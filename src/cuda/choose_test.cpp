@@ -14,6 +14,7 @@ TEST_CASE("cuda: products whose rows are whole 16-byte blocks go to cuBLASLt, ot
   CHECK(choose_linear({DType::kBF16, 1, 48, 5120, true}) == LinearKernel::kCublasLt);
   CHECK(choose_linear({DType::kF32, 298, 1024, 5120, true}) == LinearKernel::kCublasLt);
   CHECK(choose_linear({DType::kBF16, 298, 17408, 5120, false}) == LinearKernel::kTiles);
+  CHECK(choose_linear({DType::kBF16, 2270, 17408, 0, true}) == LinearKernel::kTiles);
   CHECK(choose_linear({DType::kBF16, 32, 1, 1024, true}) == LinearKernel::kTiles);
   CHECK(choose_linear({DType::kF32, 297, 48, 130, true}) == LinearKernel::kTiles);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "cuda/alignment.h"
 #include "cuda/borders.h"
 #include "cuda/check_format.h"
 #include "cuda/choose_attention.h"
@@ -16,9 +17,12 @@
 namespace treble::cuda {
 namespace {
 
-/// Whether a norm or SwiGLU writes the codes itself: rows of a workspace are aligned.
-bool quantizes_itself(const LinearInput& out) {
-  return out.quantized && choose_quantizer({out.width(), out.quantized.rotation_group, true}) == Quantizer::kGroup256;
+/// Whether a norm or SwiGLU that reads these writes the codes itself.
+template <typename... Views>
+bool quantizes_itself(const LinearInput& out, const Views&... read) {
+  const bool is_aligned = rows_are_aligned(read..., out.plain, out.quantized.codes);
+  return out.quantized &&
+         choose_quantizer({out.width(), out.quantized.rotation_group, is_aligned}) == Quantizer::kGroup256;
 }
 
 }  // namespace
@@ -101,17 +105,17 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
   const std::array outputs = {Linear::Output{args.gate, both.slice(1, 0, width)},
                               Linear::Output{args.up, both.slice(1, width, 2 * width)}};
   plan_products(args.input, outputs);
-  if (!quantizes_itself(args.out)) plan_plain(args.out, activation_dtype());
+  if (!quantizes_itself(args.out, outputs[0].out, outputs[1].out)) plan_plain(args.out, activation_dtype());
 }
 
 void CudaPlanner::do_rms_norm(const RmsNorm& args) {
-  if (quantizes_itself(args.out)) return;
+  if (quantizes_itself(args.out, args.x, args.weight)) return;
   const Workspace::Scope scope(scratch_);
   plan_plain(args.out, args.x.dtype());
 }
 
 void CudaPlanner::do_gated_rms_norm(const GatedRmsNorm& args) {
-  if (gated_norm_quantizes(args.x.size(2)) && quantizes_itself(args.out)) return;
+  if (gated_norm_quantizes(args.x.size(2)) && quantizes_itself(args.out, args.x, args.gate, args.weight)) return;
   const Workspace::Scope scope(scratch_);
   plan_plain(args.out, args.x.dtype());
 }

@@ -98,12 +98,29 @@ TEST_CASE("cuda planner: what only INT8 Linears read is held as codes, and its p
 
   const TensorView rows = view(planner, DType::kBF16, {kTokens, 256});
   const auto gain = [&](std::int64_t size) { return view(planner, DType::kBF16, {size}); };
-  planner.rms_norm({.x = rows, .delta = {}, .weight = gain(256), .eps = 1e-6f, .out = input});
+  planner.rms_norm({.x = rows, .weight = gain(256), .eps = 1e-6f, .out = input});
   CHECK(planner.needs().scratch == 0);  // the norm writes codes
   planner.layer_norm({.x = rows, .delta = {}, .weight = gain(256), .bias = gain(256), .eps = 1e-6f, .out = input});
   CHECK(planner.needs().scratch == kTokens * 256 * 2);
   planner.linear_swiglu({.input = input, .gate = &gate, .up = &up, .out = inner});
   CHECK(planner.needs().scratch == kTokens * 2 * 512 * 2);  // gate and up
+}
+
+TEST_CASE("cuda planner: a gated norm whose gate has rows of odd sizes leaves its codes to another kernel") {
+  constexpr std::int64_t kTokens = 64, kHeads = 2, kDim = 128, kWidth = kHeads * kDim;
+  for (const std::int64_t beside : {0, 8, 12}) {  // elements; 8 are 16 bytes
+    CudaPlanner planner({});
+    const LinearWeight next = int8_weight(planner, 16, kWidth);
+    Workspace workspace(planner.memory());
+    const LinearInput out = planner.linear_input(workspace, kTokens, {&next});
+    const TensorView wide = view(planner, DType::kBF16, {kTokens, kWidth + beside});
+    planner.gated_rms_norm({.x = view(planner, DType::kBF16, {kTokens, kHeads, kDim}),
+                            .gate = wide.slice(1, 0, kWidth).reshape({kTokens, kHeads, kDim}),
+                            .weight = view(planner, DType::kBF16, {kDim}),
+                            .eps = 1e-6f,
+                            .out = out});
+    CHECK(planner.needs().scratch == (beside == 12 ? kTokens * kWidth * 2 : 0));
+  }
 }
 
 TEST_CASE("cuda planner: an input is quantised once for all weights that read it alike") {

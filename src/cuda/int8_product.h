@@ -22,8 +22,8 @@ struct Int8Weight {
 };
 
 /// out (+)= (sum of products of codes) * scale of the token * scale of the row + bias. The sum is exact in 32 bits
-/// while in_features is at most 2^17; the rest is fp32, each step rounded, in that order; the result is rounded to the
-/// output's type once.
+/// while in_features is less than 2^17; the rest is fp32, each step rounded, in that order; the result is rounded to
+/// the output's type once.
 struct Int8Product {
   std::int64_t num_tokens, out_features, in_features;
   Int8Operands input;

@@ -74,10 +74,6 @@ dim3 rows_and_columns(std::int64_t num_rows, std::int64_t width, std::int64_t pe
   return dim3(blocks_for(num_rows, 1), blocks_for(width, kThreads * per_thread));
 }
 
-bool is_multiple_of_16(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-}
-
 }  // namespace
 
 void CudaOps::do_linear(const Linear& args) {
@@ -95,8 +91,8 @@ void CudaOps::multiply(const LinearInput& forms, std::span<const Linear::Output>
       continue;
     }
     const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
-    const bool is_aligned = rows_are_aligned(input) && is_multiple_of_16(run.first->weight.data()) &&
-                            is_multiple_of_16(run.out) && run.out_stride * element % 16 == 0;
+    const bool is_aligned = rows_are_aligned(input) && is_aligned_address(run.first->weight.data()) &&
+                            is_aligned_address(run.out, run.out_stride * element);
     const LinearKernel kernel =
         choose_linear({input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned});
     if (kernel == LinearKernel::kCublasLt && !terms) terms = terms_of(input);

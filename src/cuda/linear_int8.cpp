@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
+#include "cuda/alignment.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/linear_int8_wgmma_sm90.h"
 
 // Linears of 8-bit codes: which form of the input they read, and which kernel multiplies.
 
 namespace treble::cuda {
-namespace {
-
-bool is_multiple_of_16(const void* address, std::int64_t stride_bytes) {
-  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && stride_bytes % 16 == 0;
-}
-
-}  // namespace
-
 QuantizedInput CudaOps::codes_for(const LinearWeight& weight, const LinearInput& input,
                                   std::vector<QuantizedInput>& made) {
   if (input.quantized.serves(weight)) return input.quantized;
@@ -38,10 +31,10 @@ void CudaOps::multiply_int8(const QuantizedInput& input, const LinearRun& run) {
                             .out_stride = run.out_stride,
                             .out_dtype = run.out_dtype,
                             .adds = run.epilogue == Epilogue::kAdd};
-  const bool is_aligned = is_multiple_of_16(product.input.codes, product.input.codes_stride) &&
-                          is_multiple_of_16(product.weight.codes, product.in_features);
+  const bool is_aligned = is_aligned_address(product.input.codes, product.input.codes_stride) &&
+                          is_aligned_address(product.weight.codes, product.in_features);
   const bool out_is_aligned =
-      is_multiple_of_16(run.out, run.out_stride * static_cast<std::int64_t>(size_of(run.out_dtype)));
+      is_aligned_address(run.out, run.out_stride * static_cast<std::int64_t>(size_of(run.out_dtype)));
   const Int8LinearShape shape{run.out_dtype, run.out_features, product.in_features, is_aligned, out_is_aligned};
   switch (choose_int8_linear(shape, compute_capability_, options_.kernels)) {
     case Int8LinearKernel::kTiles:

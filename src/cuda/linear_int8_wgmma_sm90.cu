@@ -8,7 +8,7 @@
 // value by the scale of its token and the scale and bias of its weight row. Every consumer reads those of its tile
 // while it multiplies, into shared memory.
 //
-// Limit: 1,979 TOPS of the tensor cores, some 1,300 at the power limit of an H200; a multiprocessor gets some 30 bytes
+// Limit: 1,979 TOPS of the tensor cores, some 1,400 at the power limit of an H200; a multiprocessor gets some 30 bytes
 // a cycle from the L2 cache, which a tile of 256 rows x 160 tokens in pairs just stays below.
 
 namespace treble::cuda {

@@ -13,11 +13,6 @@ struct End {
   bool is_at(const TensorView& view) const { return static_cast<const std::byte*>(view.data()) == at; }
 };
 
-/// Whether an input is quantised alike for both.
-bool reads_alike(const LinearWeight& a, const LinearWeight& b) {
-  return a.int8.rotation_group == b.int8.rotation_group && a.int8.input_factor.data() == b.int8.input_factor.data();
-}
-
 }  // namespace
 
 TensorView CudaOps::output_of(const LinearRun& run, std::int64_t num_tokens) {
@@ -37,10 +32,11 @@ std::vector<CudaOps::LinearRun> CudaOps::merge_outputs(std::span<const Linear::O
                             static_cast<std::size_t>(last.out_features) * size_of(last.out_dtype);
       const bool out_follows = output.out.data() == out_end && output.out.dtype() == last.out_dtype &&
                                output.out.stride(0) == last.out_stride && output.epilogue == last.epilogue;
-      const bool weight_follows = weight.format == last_weight->format &&
-                                  End(last_weight->weight).is_at(weight.weight) &&
+      const bool is_alike = weight.format == last_weight->format &&
+                            (weight.format != WeightFormat::kInt8 || read_same_codes(*last_weight, weight));
+      const bool weight_follows = is_alike && End(last_weight->weight).is_at(weight.weight) &&
                                   End(last_weight->int8.row_scale).is_at(weight.int8.row_scale) &&
-                                  End(last_weight->bias).is_at(weight.bias) && reads_alike(*last_weight, weight);
+                                  End(last_weight->bias).is_at(weight.bias);
       if (out_follows && weight_follows) {
         last.out_features += weight.out_features();
         last_weight = &weight;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cuda/alignment.h"
 #include "cuda/intrinsics.cuh"
 #include "tensor/tensor_view.h"
 
@@ -53,19 +54,6 @@ template <typename T>
 Heads<const T> const_heads(const TensorView& view) {
   if (!view) return {};
   return {view.as<T>(), view.stride(0), view.stride(1)};
-}
-
-/// Whether every row of these views starts at a multiple of 16 bytes, so that eight elements may be read at once.
-template <typename... Views>
-bool rows_are_aligned(const Views&... views) {
-  const auto is_aligned = [](const TensorView& view) {
-    if (!view) return true;
-    const auto element = static_cast<std::int64_t>(size_of(view.dtype()));
-    bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0;
-    for (int dim = 0; dim + 1 < view.rank(); ++dim) aligned = aligned && view.stride(dim) * element % 16 == 0;
-    return aligned;
-  };
-  return (is_aligned(views) && ...);
 }
 
 constexpr int kGroup = 8;  // elements that a thread reads at once: 16 bytes of bf16
