@@ -3,7 +3,7 @@
 # real size, and times.
 # usage: bench/gpu_parity.sh STEP[,STEP...] BUNDLE.tar.xz|FOLDER [OUT] [SIZE] [PEER]
 #   STEPs   kernels   python/reference/check_kernels.py on models/tiny and all of data/eval
-#           int8      the same records in INT8, on the GPU against the CPU
+#           int8      the same records in INT8 and fp32, on the GPU against the CPU
 #           drift     python/reference/check_drift.py on random weights of SIZE (default: 27b), in memory-backed files
 #           repeats   the same digits at SIZE: 8 packed records, 100 times
 #           beside    python/reference/bench_beside.py, 27b and 9b
@@ -68,7 +68,7 @@ for step in ${steps//,/ }; do
       ;;
     int8)
       row int8 2 python3 "$reference/check_kernels.py" --device cuda --passes "$bundle/tests/treble_passes" \
-        --kernels best --against-cpu --weights int8-convrot --json "$out/int8.json"
+        --kernels best --against-cpu --weights int8-convrot --precision f32 --json "$out/int8.json"
       ;;
     drift)
       make_release

@@ -97,7 +97,8 @@ std::string print_device_memory(const BenchReport& report) {
       format_bytes(report.peak_device_bytes), report.peak_device_source);
 }
 
-/// What a batch changes in its records' answers, and what a GPU's products reach alone.
+/// What a batch changes in its records' answers, and, of GPUs, what the products reach alone and how far ahead the host
+/// is.
 std::string print_notes(const BenchReport& report) {
   std::string text;
   for (const BenchRow& row : report.rows) {
@@ -107,6 +108,9 @@ std::string print_notes(const BenchReport& report) {
     if (row.product_tflops > 0)
       text += fmt::format("{}: {:.0f} % of the {:.0f} TFLOP/s of the MLP's first product alone\n", row.name,
                           100 * row.tflops / row.product_tflops, row.product_tflops);
+    if (report.pass_tokens > 0)
+      text +=
+          fmt::format("{}: the host had queued the backbone after {} ms\n", row.name, format_ms(row.queue.median_ms));
   }
   return text.empty() ? "" : "\n" + text;
 }

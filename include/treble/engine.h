@@ -85,6 +85,7 @@ struct Timings {
   double encode_ms = 0;  ///< reading media included
   double vision_ms = 0;
   double backbone_ms = 0;
+  double queue_ms = 0;  ///< until the host had queued the backbone's work: below backbone_ms, the device never waited
   double head_ms = 0;
 };
 

@@ -1,12 +1,14 @@
 """Times Treble beside the reference stack on one GPU, one after another in one call.
 
-usage: python3 bench_beside.py [--treble PROGRAM] [--sizes 27b,9b] [--tokens 298,1502,2270] [--batch 16x1502] [--json F]
+usage: python3 bench_beside.py [--treble PROGRAM] [--sizes 27b,9b] [--weights bf16,int8-convrot,nf4]
+                               [--tokens 298,1502,2270] [--batch 16x1502] [--json FILE]
 
-Three sides, each a process of its own that ends before the next begins, on random bf16 weights of the same shapes:
+Several sides, each a process of its own that ends before the next begins, on random weights of the same shapes, bf16
+where --weights names no others:
   reference   transformers' text model, backbone alone, with flash-linear-attention where it can be imported (which the
               output says); one record, or a batch of equal ones
   gemm        the backbone's matrix products alone, as torch.matmul (cuBLAS): those that share an input as one
-  treble      `treble bench`: backbone and joint head, 8 questions of 4 options
+  treble      `treble bench`: backbone and joint head, 8 questions of 4 options; once for each of --weights
 Times are of whole calls on the host's clock, the device idle before and after: medians of --repeats warm runs with the
 10th and 90th percentile. The comparison favours the reference, which answers nothing. --skip leaves sides out.
 
@@ -24,7 +26,7 @@ from pathlib import Path
 from model_sizes import products, text_shape
 
 ROOT = Path(__file__).resolve().parents[2]
-SIDES = ("reference", "gemm", "treble")
+PEERS = ("reference", "gemm")
 QUESTIONS = 8
 WARM_RUNS = 3
 
@@ -36,15 +38,16 @@ def parse_arguments():
     parser.add_argument("--treble", default=ROOT / "build/cuda/apps/cli/treble")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="cpu: to try this script")
     parser.add_argument("--sizes", type=names, default=["27b", "9b"])
+    parser.add_argument("--weights", type=names, default=["bf16"], help="of treble: bf16, int8-convrot, int8, nf4")
     parser.add_argument("--tokens", type=numbers, default=[298, 1502, 2270], help="of single records")
     parser.add_argument("--batch", type=lambda text: tuple(int(n) for n in text.split("x")), default=(16, 1502),
                         metavar="RECORDSxTOKENS", help="0x0: none")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--batch-repeats", type=int, default=20)
-    parser.add_argument("--skip", type=names, default=[], help=f"of {', '.join(SIDES)}")
+    parser.add_argument("--skip", type=names, default=[], help=f"of {', '.join(PEERS)}")
     parser.add_argument("--treble-options", type=str.split, default=[], help="more options of `treble bench`")
     parser.add_argument("--json", type=Path, help="write all figures there")
-    parser.add_argument("--side", choices=SIDES[:2], help=argparse.SUPPRESS)  # what a process of our own measures
+    parser.add_argument("--side", choices=PEERS, help=argparse.SUPPRESS)  # what a process of our own measures
     return parser.parse_args()
 
 
@@ -121,13 +124,13 @@ def measure_products(arguments, size):
               flush=True)
 
 
-def measure_treble(arguments, size):
+def measure_treble(arguments, size, weights):
     """Lines as the other sides print them."""
     lines = []
     for records, tokens, runs in cases(arguments):
         command = [arguments.treble, "bench", "--device", arguments.device, "--precision", "bf16", "--synthetic", size,
                    "--tokens", tokens, "--batch", records, "--questions", QUESTIONS, "--options", 4, "--repeats", runs,
-                   "--json", *arguments.treble_options]
+                   "--weights", "as-stored" if weights == "bf16" else weights, "--json", *arguments.treble_options]
         if records == 1:  # all lengths in one process
             command[command.index("--tokens") + 1] = ",".join(map(str, arguments.tokens))
         if records == 1 and tokens != arguments.tokens[0]:
@@ -146,8 +149,8 @@ def measure_treble(arguments, size):
 def run_side(arguments, side, size):
     """The lines of one side, or one with the error."""
     try:
-        if side == "treble":
-            return measure_treble(arguments, size)
+        if side not in PEERS:
+            return measure_treble(arguments, size, side.removeprefix("treble "))
         command = [sys.executable, __file__, "--side", side, "--sizes", size, "--device", arguments.device, "--tokens",
                    ",".join(map(str, arguments.tokens)), "--batch", "x".join(map(str, arguments.batch)), "--repeats",
                    str(arguments.repeats), "--batch-repeats", str(arguments.batch_repeats)]
@@ -165,21 +168,23 @@ def describe(line):
 
 
 def print_table(results, arguments):
-    print(f"\nmilliseconds: median (p10 to p90); decisions at {QUESTIONS} questions a record")
-    print(f"{'size':<6} {'tokens':>9} {'reference, backbone':>28} {'products':>27} {'treble, with head':>27} "
-          f"{'ratio':>6} {'dec/s':>7} {'of products':>11}")
+    print(f"\nmilliseconds: median (p10 to p90); how many times as long the reference's backbone and the products "
+          f"alone take; decisions at {QUESTIONS} questions a record")
+    print(f"{'size':<6} {'tokens':>9} {'side':<20} {'ms':>27} {'reference':>9} {'products':>8} {'dec/s':>7}")
     for size, sides in results.items():
         for records, tokens, _ in cases(arguments):
             found = {side: next((line for line in lines if (line.get("records"), line.get("tokens")) ==
                                  (records, tokens)), None) for side, lines in sides.items()}
             medians = {side: line["ms"]["median"] for side, line in found.items() if line}
-            ours = medians.get("treble")
-            ratio = f"{medians['reference'] / ours:.2f}x" if ours and "reference" in medians else "-"
-            share = f"{100 * medians['gemm'] / ours:.0f} %" if ours and "gemm" in medians else "-"
-            decisions = f"{records * QUESTIONS / ours * 1e3:.1f}" if ours else "-"
             name = f"{records}x{tokens}" if records > 1 else str(tokens)
-            print(f"{size:<6} {name:>9} {describe(found.get('reference')):>28} {describe(found.get('gemm')):>27} "
-                  f"{describe(found.get('treble')):>27} {ratio:>6} {decisions:>7} {share:>11}")
+            for side, line in found.items():
+                ratios = [f"{medians[peer] / medians[side]:.2f}x" if peer in medians and side in medians else "-"
+                          for peer in PEERS]
+                decisions = "-"
+                if side not in PEERS and side in medians:
+                    decisions = f"{records * QUESTIONS / medians[side] * 1e3:.1f}"
+                print(f"{size:<6} {name:>9} {side:<20} {describe(line):>27} {ratios[0]:>9} {ratios[1]:>8} "
+                      f"{decisions:>7}")
         for side, lines in sides.items():
             for line in lines:
                 if "error" in line:
@@ -193,12 +198,12 @@ def main():
         return measure(arguments, arguments.sizes[0])
     if not importlib.util.find_spec("fla"):
         print("bench_beside: flash-linear-attention is missing; the reference runs its plain kernels", flush=True)
+    sides = [peer for peer in PEERS if peer not in arguments.skip]
+    sides += [f"treble {weights}" for weights in arguments.weights]
     results, failed = {}, False
     for size in arguments.sizes:
         results[size] = {}
-        for side in SIDES:
-            if side in arguments.skip:
-                continue
+        for side in sides:
             begin = time.monotonic()
             lines = results[size][side] = run_side(arguments, side, size)
             failed = failed or any("error" in line for line in lines)

@@ -1,14 +1,16 @@
 """Checks that neither the choice of kernels nor what else is in a pass changes decisions, and that digits repeat.
 
 usage: python3 check_kernels.py [--device cuda] [--passes PROGRAM] [--kernels best,sm80] [--model models/tiny]
-                                [--weights int8-convrot] [--against-cpu] [--repeats 100] [--digits 16] [--json FILE]
-                                [RECORDS.jsonl...]
+                                [--weights int8-convrot] [--precision bf16] [--against-cpu] [--repeats 100]
+                                [--digits 16] [--json FILE] [RECORDS.jsonl...]
 
-RECORDS are those of data/eval unless given. Needs numpy and safetensors. All in bf16 activations, by treble_passes:
+RECORDS are those of data/eval unless given. Needs numpy and safetensors. What is compared comes from treble_passes:
 
 kernels   all records, one a pass, with both sets of kernels: every decision (the most probable option) is equal, but
           where the first set's two best options are closer than 0.01 in probability; the largest difference of a
-          probability is reported. With --against-cpu the second side is the CPU instead of a second set
+          probability is reported. With --against-cpu the second side is the CPU instead of a second set: with
+          --precision f32, for bf16 activations add up otherwise there, and of INT8 weights a rounding that falls the
+          other way changes codes, which alone decides a few questions otherwise
 digits    the first --digits records (of the first file), --repeats times alone and --repeats times packed together: the
           repeats give the same digits. Alone against together may differ, for products of other sizes may add up in
           another order: reported are how many records differ, by how much, and the first stage of the pass that does
@@ -37,6 +39,7 @@ def parse_arguments():
     parser.add_argument("--kernels", type=lambda text: text.split(","), default=["best", "sm80"],
                         help="two sets to compare, or one: digits alone")
     parser.add_argument("--weights", default="as-stored", help="quantise while loading: int8-convrot, int8 or nf4")
+    parser.add_argument("--precision", default="bf16", choices=("bf16", "f32"), help="of activations")
     parser.add_argument("--against-cpu", action="store_true", help="compare the first set with the CPU")
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--digits", type=int, default=16, help="records whose digits are compared")
@@ -52,8 +55,8 @@ class Passes:
     def __init__(self, arguments, records, *options, device=None):
         with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
             out = Path(name) / "passes.safetensors"
-            command = [arguments.passes, "--device", device or arguments.device, "--precision", "bf16", "--weights",
-                       arguments.weights, *options, arguments.model, out, *records]
+            command = [arguments.passes, "--device", device or arguments.device, "--precision",
+                       arguments.precision, "--weights", arguments.weights, *options, arguments.model, out, *records]
             subprocess.run(list(map(str, command)), check=True)
             self.tensors = load_file(out)
         self.count = sum(name.endswith(".logits") for name in self.tensors)
@@ -101,11 +104,12 @@ def check_choice(arguments):
                      for device, kernels in sides)
     questions, changed, far, largest = compare_probabilities(first, second)
     passed = far == 0 and largest == largest
-    print(f"kernels {' against '.join(names)}, weights {arguments.weights}: {first.count} records, {questions} "
-          f"questions; {changed} decided otherwise, {far} of them with a margin of {CLOSE_MARGIN} or more; largest "
-          f"difference of a probability {largest:.2e}: {'passed' if passed else 'FAILED'}")
-    return dict(check="kernels", kernels=names, weights=arguments.weights, records=first.count, questions=questions,
-                changed=changed, changed_beyond_margin=far, largest_difference=largest, passed=passed)
+    print(f"kernels {' against '.join(names)}, weights {arguments.weights}, {arguments.precision}: {first.count} "
+          f"records, {questions} questions; {changed} decided otherwise, {far} of them with a margin of {CLOSE_MARGIN} "
+          f"or more; largest difference of a probability {largest:.2e}: {'passed' if passed else 'FAILED'}")
+    return dict(check="kernels", kernels=names, weights=arguments.weights, precision=arguments.precision,
+                records=first.count, questions=questions, changed=changed, changed_beyond_margin=far,
+                largest_difference=largest, passed=passed)
 
 
 def check_digits(arguments, kernels):

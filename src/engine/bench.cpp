@@ -60,6 +60,7 @@ BenchRow summarise(std::string name, const std::vector<Sample>& samples, std::in
   row.vision = figure(samples, [](const Sample& s) { return s.parts.vision_ms; });
   row.backbone = figure(samples, [](const Sample& s) { return s.parts.backbone_ms; });
   row.head = figure(samples, [](const Sample& s) { return s.parts.head_ms; });
+  row.queue = figure(samples, [](const Sample& s) { return s.parts.queue_ms; });
   row.tokens_per_s = static_cast<double>(total_tokens) / row.total.median_ms * 1e3;
   row.decisions_per_s = static_cast<double>(decisions) / row.total.median_ms * 1e3;
   return row;
@@ -402,6 +403,7 @@ Json to_json(const BenchReport& report) {
                                 {"vision_ms", to_json(row.vision)},
                                 {"backbone_ms", to_json(row.backbone)},
                                 {"head_ms", to_json(row.head)},
+                                {"queue_ms", to_json(row.queue)},
                                 {"tokens_per_s", Json::real(row.tokens_per_s)},
                                 {"decisions_per_s", Json::real(row.decisions_per_s)}});
     Json::Object& object = rows.back().as_object();

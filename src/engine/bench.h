@@ -42,6 +42,7 @@ struct BenchRow {
   std::int64_t total_tokens = 0;  ///< of all of them, a picture's included (of `records`: the mean)
   std::int64_t decisions = 0;     ///< questions answered at once (of `records`: the mean)
   BenchFigure total, encode, vision, backbone, head;
+  BenchFigure queue;           ///< until the host had queued the backbone's work; on CPUs the backbone itself
   double tokens_per_s = 0;     ///< at the median
   double decisions_per_s = 0;  ///< at the median
   /// 10^12 products and sums in a second at the median, as op_cost.h counts them; 0 of `records`.

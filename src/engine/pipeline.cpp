@@ -4,6 +4,7 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 
@@ -85,7 +86,12 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
   TensorView media_features;
   if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
   mark();
+  const auto queue_start = std::chrono::steady_clock::now();
   const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
+  if (timings) {
+    timings->queue_ms +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queue_start).count();
+  }
   if (observer) observe(*ops_, observer, "hidden", hidden);
   mark();
   const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
