@@ -6,6 +6,7 @@ namespace treble::cuda {
 
 /// Tiles that linear_wgmma_sm90.cu is built for, as rows of the weight x tokens.
 enum class WgmmaTile { k256x192, k256x160, k256x128, k192x152, k128x256 };
+constexpr int kNumWgmmaTiles = 5;
 
 struct WgmmaTileShape {
   int weight_rows, num_tokens;
