@@ -227,7 +227,11 @@ __device__ __forceinline__ void store_sums(const typename C::Sum (&sums)[C::kBlo
       if (stores) wait_until_stores_have_read();
     }
     // The box is free, and scales are there.
-    if constexpr (!Epilogue::kAdds || Operands::kScaleBytes > 0) sync_threads_at(1 + consumer, kWarpgroup);
+    if constexpr (!Epilogue::kAdds || Operands::kScaleBytes > 0) {
+      sync_threads_at(1 + consumer, kWarpgroup);
+    } else {
+      __syncwarp();  // a warp loads matrices together
+    }
 #pragma unroll
     for (int i = 0; i < C::kBoxBlocks; ++i) {
       const int block_index = b * C::kBoxBlocks + i;
