@@ -45,7 +45,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     quantize_any_group_kernel(Rows<const T> plain, std::int64_t width, int rotation_group, QuantizeArgs args) {
   __shared__ float part[kPart];
-  __shared__ std::uint32_t partial[kWarpSize];
+  __shared__ float partial[kWarpSize];
   wait_for_earlier_kernels();
   const T* row = plain.row(blockIdx.x);
   /// Calls body(i, rotated value i) for the thread's values.
@@ -61,13 +61,15 @@ __global__ void __launch_bounds__(kThreads)
         body(first + i, args.mode == Int8Activations::kComfyFallback ? round_to<bfloat16>(part[i]) : part[i]);
     }
   };
-  std::uint32_t largest = 0;
-  for_rotated([&](std::int64_t, float x) { largest = max(largest, magnitude_bits(x)); });
-  const float scale = scale_of(block_maximum(largest, partial));
-  const CodeMaker code(scale, args.mode);
+  float largest = 0;
+  for_rotated([&](std::int64_t, float x) { largest = larger_magnitude(largest, x); });
+  const float scale = scale_of(block_magnitude(largest, partial));
+  const CodeMaker make_code(scale, 1.0f, args.mode);
   if (threadIdx.x == 0) args.scale[blockIdx.x] = scale;
   std::int8_t* codes = args.codes.row(blockIdx.x);
-  for_rotated([&](std::int64_t i, float x) { codes[i] = code(x); });
+  for_rotated([&](std::int64_t i, float x) {
+    codes[i] = make_code.is_undefined() ? std::int8_t{0} : static_cast<std::int8_t>(make_code(x));
+  });
 }
 
 }  // namespace
