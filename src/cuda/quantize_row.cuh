@@ -2,10 +2,6 @@
 
 #include <treble/int8_activations.h>
 
-#include <type_traits>
-
-#include "cuda/choose_quantizer.h"
-#include "cuda/launch_shape.h"
 #include "cuda/rows.cuh"
 #include "ops/ops.h"
 
@@ -160,107 +156,5 @@ struct Group256 {
     *reinterpret_cast<uint4*>(codes + lane * kValues) = *reinterpret_cast<const uint4*>(bytes + lane * kValues);
   }
 };
-
-/// Sixteen values that follow each other.
-template <typename T>
-__device__ __forceinline__ void load_sixteen(const T* from, float (&x)[16]) {
-#pragma unroll
-  for (int part = 0; part < 2; ++part) {
-    float values[kGroup];
-    load_group(from, part * kGroup, 16, true, values);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) x[part * kGroup + j] = values[j];
-  }
-}
-template <typename T>
-__device__ __forceinline__ void store_sixteen(const float (&x)[16], T* to) {
-#pragma unroll
-  for (int part = 0; part < 2; ++part) {
-    float values[kGroup];
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) values[j] = x[part * kGroup + j];
-    store_group(values, to, part * kGroup, 16, true);
-  }
-}
-
-/// Of kernels that keep little beside the values: threads of a block at most, and blocks in a multiprocessor.
-constexpr int most_threads(int groups_of_half_warp) {
-  return groups_of_half_warp == 2 ? kTwoGroupThreads : kQuantizerThreads;
-}
-constexpr int blocks_at_once(int groups_of_half_warp) {
-  return groups_of_half_warp == 2 ? 2 : 1;
-}
-
-/// A block's row: its half warps take every so many groups, which stay in registers from the values to the codes.
-/// @param kGroups  groups of a half warp
-/// @param produce  values of group i, of so many, in its lane: void(int i, std::int64_t group, int lane, float
-/// (&)[16]);
-///                 called by whole warps, and for groups past the row's end for no use
-template <int kGroups, typename Produce>
-__device__ __forceinline__ void quantize_row(const QuantizeArgs& args, std::int64_t row, std::int64_t num_groups,
-                                             const Produce& produce) {
-  __shared__ float partial[kWarpSize];
-  const int lane = lane_id() % Group256::kLanes, own = static_cast<int>(threadIdx.x) / Group256::kLanes;
-  const int num_halves = static_cast<int>(blockDim.x) / Group256::kLanes;
-  float* exchange = reinterpret_cast<float*>(dynamic_shared()) + own * Group256::kFloats;
-  float x[kGroups][Group256::kValues];
-  float largest = 0;  // of twice the rotated values
-  const bool is_as_produced = args.mode == Int8Activations::kPrecise && !args.input_factor;
-#pragma unroll
-  for (int i = 0; i < kGroups; ++i) {
-    const std::int64_t group = own + static_cast<std::int64_t>(i) * num_halves;
-    produce(i, group, lane, x[i]);
-    if (!is_as_produced) {
-      const std::int64_t first = (group < num_groups ? group : 0) * Group256::kWidth + lane * Group256::kValues;
-#pragma unroll
-      for (int j = 0; j < Group256::kValues; ++j)
-        x[i][j] = scaled_input(x[i][j], args.input_factor ? args.input_factor + first + j : nullptr, args.mode);
-    }
-    if (i > 0) sync_warp();
-    Group256::rotate(x[i], lane, exchange);
-    if (args.mode == Int8Activations::kComfyFallback) {
-#pragma unroll
-      for (int j = 0; j < Group256::kValues; ++j) x[i][j] = round_to<bfloat16>(x[i][j]);
-    }
-    if (group < num_groups) {
-#pragma unroll
-      for (int j = 0; j < Group256::kValues; ++j) largest = larger_magnitude(largest, x[i][j]);
-    }
-  }
-  const float scale = scale_of(multiply_rounded(0.5f, block_magnitude(largest, partial)));
-  const CodeMaker make_code(scale, 0.5f, args.mode);
-  if (threadIdx.x == 0) args.scale[row] = scale;
-#pragma unroll
-  for (int i = 0; i < kGroups; ++i) {
-    const std::int64_t group = own + static_cast<std::int64_t>(i) * num_halves;
-    sync_warp();
-    Group256::store_codes(x[i], lane, make_code, exchange,
-                          group < num_groups ? args.codes.row(row) + group * Group256::kWidth : nullptr);
-  }
-}
-
-/// How a kernel that quantises rows with quantize_row() is started, and which of its variants:
-/// body(std::integral_constant<int, kGroups>, LaunchShape).
-template <typename Body>
-void with_group_256_launch(std::int64_t num_rows, std::int64_t width, const Body& body) {
-  const std::int64_t num_groups = width / Group256::kWidth;
-  const auto start = [&](auto groups) {
-    const std::int64_t num_halves = (num_groups + groups - 1) / groups;
-    const std::int64_t num_threads = (num_halves + 1) / 2 * kWarpSize;
-    body(groups, LaunchShape{.grid = dim3(blocks_for(num_rows, 1)),
-                             .num_threads = static_cast<int>(num_threads),
-                             .shared_bytes = static_cast<std::size_t>(num_threads / Group256::kLanes) *
-                                             Group256::kFloats * sizeof(float),
-                             .starts_early = true});
-  };
-  switch (groups_of_half_warp(num_groups)) {
-    case 1:
-      return start(std::integral_constant<int, 1>());
-    case 2:
-      return start(std::integral_constant<int, 2>());
-    default:
-      return start(std::integral_constant<int, 4>());
-  }
-}
 
 }  // namespace treble::cuda
