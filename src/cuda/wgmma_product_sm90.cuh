@@ -83,9 +83,11 @@ struct Config {
   static constexpr int kStages = std::min(kMostStages, (kMostSharedBytes - kOtherBytes) / kStageBytes);
   static constexpr int kSharedBytes = kStages * kStageBytes + kOtherBytes;
 
-  // Of 512 registers for four threads, one in each warpgroup or, with three warpgroups, 504.
-  static constexpr int kProducerRegisters = kConsumers <= 2 ? 40 : 32;
-  static constexpr int kConsumerRegisters = kConsumers <= 2 ? 232 : 160;
+  // Of 512 registers for a thread of each warpgroup, or what is left of them in steps of 8: with three warpgroups 504,
+  // with six 480.
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 40;
+  static constexpr int kConsumerRegisters = kConsumers <= 2 ? 232 : kConsumers == 3 ? 160 : 88;
+  static_assert(kConsumers <= 3 || kConsumers == 5);
   static_assert(kRows * kRowBytes % kPattern == 0 && kCopiedTokens * kRowBytes % kPattern == 0 && kTokens % 8 == 0);
   static_assert(kStages >= 2 && (2 * kStages + kConsumers) * 8 <= kBarrierBytes);
 };
