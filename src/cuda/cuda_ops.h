@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/check_fits.h"
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
 #include "cuda/cublas_lt.h"
@@ -39,6 +40,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<Stopwatch> make_stopwatch() override;
   std::unique_ptr<Planner> make_planner() const override;
   void reserve(const MemoryNeeds& needs) override;
+  std::size_t room() const override;
   HeldMemory held_memory() const override;
 
  private:
@@ -66,6 +68,8 @@ class CudaOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
+  /// What the driver has free, or --memory-limit leaves, bytes.
+  DeviceRoom device_room() const;
   /// Some Linears of one input whose weights, scales, biases and outputs lie side by side: one product.
   struct LinearRun {
     const LinearWeight* first;  // its weight, scale and bias are followed by the others'

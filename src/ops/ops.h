@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -303,6 +304,9 @@ class Ops {
   /// Takes the scratch memory of a plan, after checking that weights and activations will fit beside it.
   /// @throws Error kDevice: they do not; it says what is needed, what is free and what to change
   virtual void reserve(const MemoryNeeds& needs);
+  /// Bytes that weights, activations and scratch may take beside what they have taken already, as the device and its
+  /// options are now. The largest number for a backend that has only the host's memory.
+  virtual std::size_t room() const { return std::numeric_limits<std::size_t>::max(); }
   /// Zeros for a backend that reads weights where they are and has only the host's memory.
   virtual HeldMemory held_memory() const { return {}; }
   /// Returns when all calls before it are done: for measurements.
