@@ -147,6 +147,11 @@ std::size_t CudaOps::room() const {
   return free_bytes - std::min(free_bytes, kKernelBytes);
 }
 
+void CudaOps::do_fill_zero(const FillZero& args) {
+  // The bits of 0 in both types.
+  check(cudaMemsetAsync(args.x.data(), 0, args.x.num_bytes(), stream_.get()), "filling with zeros");
+}
+
 HeldMemory CudaOps::held_memory() const {
   return {.weights = weights_.allocated_bytes(),
           .host_tables = host_table_bytes_,

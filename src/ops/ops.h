@@ -205,6 +205,11 @@ struct ScatterRows {
   TensorView x;      // [T, h] act
 };
 
+/// x = 0: states before the first token.
+struct FillZero {
+  TensorView x;  // contiguous; f32 or bf16
+};
+
 /// What the vision tower reads, from the 8-bit levels of an image's or a clip's patches: out = (level - mean) /
 /// deviation, each step in fp32. A patch has two frames; levels of one fill both.
 struct NormalizePatches {
@@ -333,6 +338,7 @@ class Ops {
   void gelu(const Gelu& args);
   void add_rows(const AddRows& args);
   void scatter_rows(const ScatterRows& args);
+  void fill_zero(const FillZero& args);
   void normalize_patches(const NormalizePatches& args);
   void add_interpolated_rows(const AddInterpolatedRows& args);
   void axial_rotary_tables(const AxialRotaryTables& args);
@@ -359,6 +365,7 @@ class Ops {
   virtual void do_gelu(const Gelu& args) = 0;
   virtual void do_add_rows(const AddRows& args) = 0;
   virtual void do_scatter_rows(const ScatterRows& args) = 0;
+  virtual void do_fill_zero(const FillZero& args) = 0;
   virtual void do_normalize_patches(const NormalizePatches& args) = 0;
   virtual void do_add_interpolated_rows(const AddInterpolatedRows& args) = 0;
   virtual void do_axial_rotary_tables(const AxialRotaryTables& args) = 0;
