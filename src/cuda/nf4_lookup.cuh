@@ -36,9 +36,9 @@ class Nf4Lookup {
     for (int half = 0; half < 2; ++half) {
       const std::uint32_t upper = permute_bytes(0x0000ff00u, 0, is_upper);  // a byte of ones for every code from 8 on
       const std::uint32_t low =
-          permute_bytes(low_[2], low_[3], indices) & upper | permute_bytes(low_[0], low_[1], indices) & ~upper;
+          (permute_bytes(low_[2], low_[3], indices) & upper) | (permute_bytes(low_[0], low_[1], indices) & ~upper);
       const std::uint32_t high =
-          permute_bytes(high_[2], high_[3], indices) & upper | permute_bytes(high_[0], high_[1], indices) & ~upper;
+          (permute_bytes(high_[2], high_[3], indices) & upper) | (permute_bytes(high_[0], high_[1], indices) & ~upper);
       pairs[2 * half] = permute_bytes(low, high, 0x4051);
       pairs[2 * half + 1] = permute_bytes(low, high, 0x6273);
       indices >>= 16, is_upper >>= 16;
