@@ -90,11 +90,12 @@ std::string print_device_memory(const BenchReport& report) {
   if (report.pass_tokens == 0) return "";
   const HeldMemory& held = report.held;
   return fmt::format(
-      "taken   {} weights, {} activations, {} scratch, {} other, for passes of {} tokens; {} tables in host memory\n"
+      "taken   {} weights, {} activations, {} scratch, {} other, for passes of {} tokens; {} carried between pieces; "
+      "{} tables in host memory\n"
       "driver  {} at most: {}\n",
       format_bytes(held.weights), format_bytes(report.held_activation_bytes), format_bytes(held.scratch),
-      format_bytes(held.other), report.pass_tokens, format_bytes(held.host_tables),
-      format_bytes(report.peak_device_bytes), report.peak_device_source);
+      format_bytes(held.other), report.pass_tokens, format_bytes(report.held_carried_bytes),
+      format_bytes(held.host_tables), format_bytes(report.peak_device_bytes), report.peak_device_source);
 }
 
 /// What a batch changes in its records' answers, and, of GPUs, what the products reach alone and how far ahead the host

@@ -29,7 +29,8 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
   constexpr std::int64_t kFewestPassTokens = 64, kMostPassTokens = 1 << 17;
   command
       .add_option("--pass-tokens", options.gpu.pass_tokens,
-                  "of GPUs: take memory for passes of so many tokens, refuse longer records  (default: 16384)")
+                  "read longer records in pieces; a GPU takes memory for so many tokens at once\n"
+                  "(default: 16384 on GPUs, no limit on CPUs)")
       ->type_name("N")
       ->check(CLI::Range(kFewestPassTokens, kMostPassTokens).description(""));
   add_word_option<Kernels>(command, "--kernels", "SET", options.gpu.kernels,

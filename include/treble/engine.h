@@ -48,13 +48,15 @@ enum class Kernels {
   kSm80,  ///< those that every supported device runs: to compare with
 };
 
-/// Of GPUs.
+/// Of GPUs, but for pass_tokens.
 struct DeviceOptions {
   Embeddings embeddings = Embeddings::kHost;
   Kernels kernels = Kernels::kBest;
-  /// The longest pass, for which memory is taken when a model is loaded; 64 to 131,072. Longer records are refused;
-  /// records that are longer together go through in several passes. CPUs take memory as they need it.
-  std::int64_t pass_tokens = 16384;
+  /// The longest pass, 64 to 131,072 tokens, for which a GPU takes memory when a model is loaded. Records that are
+  /// longer together go through in several passes; one that is longer, in pieces that carry keys, values and states,
+  /// for which memory is taken when the first such record comes. 0: 16,384 on GPUs; as long as the records on CPUs,
+  /// which take memory as they need it.
+  std::int64_t pass_tokens = 0;
 };
 
 /// Told how far the loading of a model has come: bytes done, and in all; 0 in all where that is not known.
@@ -107,7 +109,8 @@ class Engine {
   /// @param requests  each at most max_tokens tokens once encoded
   /// @param timings   if given, receives where the time went
   /// @return one Answers per request, in order; questions and options in request order
-  /// @throws Error kRequest (questions, media), kTooLong (tokens), kDevice (out of memory)
+  /// @throws Error kRequest (questions, media), kTooLong (tokens: more than max_tokens, or than the device has memory
+  ///         for), kDevice (out of memory)
   std::vector<Answers> answer(std::span<const Request> requests, Timings* timings = nullptr) const;
   Answers answer(const Request& request, Timings* timings = nullptr) const;
 

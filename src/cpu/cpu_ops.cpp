@@ -52,4 +52,8 @@ void CpuOps::download(const TensorView& source, void* host) {
   std::memcpy(host, source.data(), source.num_bytes());
 }
 
+void CpuOps::do_fill_zero(const FillZero& args) {
+  std::memset(args.x.data(), 0, args.x.num_bytes());  // the bits of 0 in both types
+}
+
 }  // namespace treble::cpu

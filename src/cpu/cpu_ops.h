@@ -49,6 +49,7 @@ class CpuOps final : public Ops {
   void do_gelu(const Gelu& args) override;
   void do_add_rows(const AddRows& args) override;
   void do_scatter_rows(const ScatterRows& args) override;
+  void do_fill_zero(const FillZero& args) override;
   void do_normalize_patches(const NormalizePatches& args) override;
   void do_add_interpolated_rows(const AddInterpolatedRows& args) override;
   void do_axial_rotary_tables(const AxialRotaryTables& args) override;

@@ -10,9 +10,12 @@ namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
-std::string refusal(const MemoryNeeds& needs, std::size_t free_bytes, std::size_t total_bytes) {
+std::string refusal(const MemoryNeeds& needs, std::size_t free_bytes, std::size_t total_bytes,
+                    std::size_t limit_bytes = 0) {
   try {
-    check_fits(needs, {.name = "cuda:0 (a GPU)", .free_bytes = free_bytes, .total_bytes = total_bytes});
+    check_fits(
+        needs,
+        {.name = "cuda:0 (a GPU)", .free_bytes = free_bytes, .total_bytes = total_bytes, .limit_bytes = limit_bytes});
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kDevice);
     return error.what();
@@ -52,6 +55,13 @@ TEST_CASE("check_fits: advice that cannot help is not given") {
   MemoryNeeds with_tables = kNeeds;
   with_tables.tables = 5 * kGiB;
   CHECK(contains(refusal(with_tables, 24 * kGiB, 24 * kGiB), "--embeddings host"));
+}
+
+TEST_CASE("check_fits: what a limit leaves is called so, and raising it advised") {
+  const std::string text = refusal(kNeeds, 47 * kGiB, 80 * kGiB, 48 * kGiB);
+  CHECK(contains(text, "has 47.00 GiB left of --memory-limit 48.00 GiB, expected 50.25 GiB"));
+  CHECK(contains(text, "raise --memory-limit"));
+  CHECK_FALSE(contains(text, "end what else uses"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
 #include "cuda/choose_quantizer.h"
+#include "cuda/choose_wgmma_int8_tile.h"
 #include "cuda/choose_wgmma_tile.h"
 
 using namespace treble;
@@ -161,17 +162,36 @@ TEST_CASE("cuda: the tile of a wgmma product leaves few multiprocessors idle") {
   CHECK(choose_wgmma_tile(1502, 2 * 17408, kSms) == WgmmaTile::k256x128);
   CHECK(choose_wgmma_tile(2270, 2 * 17408, kSms) == WgmmaTile::k256x192);
   CHECK(choose_wgmma_tile(298, 2 * 12288, kSms) == WgmmaTile::k192x152);
-  for (const std::int64_t num_tokens : {1, 298, 1502, 2270, 24032}) {
+  for (const std::int64_t num_tokens : {298, 1502, 2270, 24032}) {
     for (const std::int64_t weight_rows : {2 * 17408, 2 * 12288}) {
-      const auto [rows, tokens] = shape_of(choose_wgmma_tile(num_tokens, weight_rows, kSms));
+      const auto [rows, tokens, shares_weight] = shape_of(choose_wgmma_tile(num_tokens, weight_rows, kSms));
       const std::int64_t pairs = (weight_rows + rows - 1) / rows * ((num_tokens + 2 * tokens - 1) / (2 * tokens));
       const std::int64_t rounds = (pairs + kSms / 2 - 1) / (kSms / 2);
       const double done = static_cast<double>(rounds) * kSms * rows * tokens;
       CAPTURE(num_tokens);
       CAPTURE(weight_rows);
-      if (num_tokens >= 298) CHECK(done <= 1.15 * static_cast<double>(num_tokens * weight_rows));
+      CHECK(done <= 1.15 * static_cast<double>(num_tokens * weight_rows));
     }
   }
+}
+
+TEST_CASE("cuda: a weight that meets few tokens is spread over one round of multiprocessors") {
+  constexpr int kSms = 132;
+  CHECK(choose_wgmma_tile(64, 2 * 17408, kSms) == WgmmaTile::k320x64);
+  CHECK(choose_wgmma_tile(65, 2 * 17408, kSms) == WgmmaTile::k384x128);
+  CHECK(choose_wgmma_tile(64, 2 * 12288, kSms) == WgmmaTile::k192x64);
+  CHECK(choose_wgmma_tile(64, 2 * 3584, kSms) == WgmmaTile::k64x64);
+  CHECK(choose_wgmma_int8_tile(64, 2 * 17408, 5120, kSms) == WgmmaInt8Tile::k320x64);
+  CHECK(choose_wgmma_int8_tile(128, 2 * 17408, 5120, kSms) == WgmmaInt8Tile::k384x128);
+  CHECK(choose_wgmma_int8_tile(64, 16384, 5120, kSms) == WgmmaInt8Tile::k128x64);
+  CHECK(choose_wgmma_int8_tile(64, 5120, 17408, kSms) == WgmmaInt8Tile::k64x64);
+  for (const std::int64_t num_tokens : {1, 64, 65, 128}) {
+    const auto [rows, tokens, shares_weight] = shape_of(choose_wgmma_tile(num_tokens, 2 * 17408, kSms));
+    CHECK(tokens >= num_tokens);
+    CHECK(!shares_weight);
+    CHECK((2 * 17408 + rows - 1) / rows <= kSms);
+  }
+  CHECK(shape_of(choose_wgmma_tile(129, 2 * 17408, kSms)).shares_weight);
 }
 
 TEST_CASE("cuda: a wgmma tile is chosen for any number of tokens and multiprocessors") {

@@ -4,7 +4,8 @@
 
 namespace treble::cuda {
 
-/// Tiles that linear_int8_wgmma_sm90.cu is built for, as rows of the weight x tokens.
+/// Tiles that linear_int8_wgmma_sm90.cu is built for, as rows of the weight x tokens. Those from k384x128
+/// on are for no more tokens than they have.
 enum class WgmmaInt8Tile {
   k256x192,
   k256x160,
@@ -17,8 +18,12 @@ enum class WgmmaInt8Tile {
   k128x96,
   k128x64,
   k64x64,
+  k384x128,
+  k192x128,
+  k320x64,
+  k192x64,
 };
-constexpr int kNumWgmmaInt8Tiles = 11;
+constexpr int kNumWgmmaInt8Tiles = 15;
 
 struct WgmmaInt8TileShape {
   int weight_rows, num_tokens;

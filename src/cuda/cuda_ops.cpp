@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <treble/error.h>
 
+#include <algorithm>
+
 #include "cuda/check_fits.h"
 #include "cuda/cuda_planner.h"
 #include "cuda/event_stopwatch.h"
@@ -127,10 +129,27 @@ std::unique_ptr<Planner> CudaOps::make_planner() const {
 }
 
 void CudaOps::reserve(const MemoryNeeds& needs) {
-  DeviceRoom room{.name = name_, .free_bytes = 0, .total_bytes = 0};
-  check(cudaMemGetInfo(&room.free_bytes, &room.total_bytes), "reading how much memory is free");
-  check_fits(needs, room);
+  check_fits(needs, device_room());
   scratch_.reserve(needs.scratch);
+}
+
+DeviceRoom CudaOps::device_room() const {
+  DeviceRoom room{.name = name_, .free_bytes = 0, .total_bytes = 0, .limit_bytes = options_.memory_limit};
+  check(cudaMemGetInfo(&room.free_bytes, &room.total_bytes), "reading how much memory is free");
+  if (room.limit_bytes == 0) return room;
+  const std::size_t used = kContextBytes + weights_.allocated_bytes() + memory_.allocated_bytes();
+  room.free_bytes = std::min(room.free_bytes, room.limit_bytes - std::min(room.limit_bytes, used));
+  return room;
+}
+
+std::size_t CudaOps::room() const {
+  const std::size_t free_bytes = device_room().free_bytes;
+  return free_bytes - std::min(free_bytes, kKernelBytes);
+}
+
+void CudaOps::do_fill_zero(const FillZero& args) {
+  // The bits of 0 in both types.
+  check(cudaMemsetAsync(args.x.data(), 0, args.x.num_bytes(), stream_.get()), "filling with zeros");
 }
 
 HeldMemory CudaOps::held_memory() const {

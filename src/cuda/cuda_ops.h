@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/check_fits.h"
 #include "cuda/choose_delta_rule.h"
 #include "cuda/choose_linear.h"
 #include "cuda/cublas_lt.h"
@@ -39,6 +40,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<Stopwatch> make_stopwatch() override;
   std::unique_ptr<Planner> make_planner() const override;
   void reserve(const MemoryNeeds& needs) override;
+  std::size_t room() const override;
   HeldMemory held_memory() const override;
 
  private:
@@ -59,6 +61,7 @@ class CudaOps final : public Ops {
   void do_gelu(const Gelu& args) override;
   void do_add_rows(const AddRows& args) override;
   void do_scatter_rows(const ScatterRows& args) override;
+  void do_fill_zero(const FillZero& args) override;
   void do_normalize_patches(const NormalizePatches& args) override;
   void do_add_interpolated_rows(const AddInterpolatedRows& args) override;
   void do_axial_rotary_tables(const AxialRotaryTables& args) override;
@@ -66,6 +69,8 @@ class CudaOps final : public Ops {
   void do_option_features(const OptionFeatures& args) override;
   void do_option_logits(const OptionLogits& args) override;
 
+  /// What the driver has free, or --memory-limit leaves, bytes.
+  DeviceRoom device_room() const;
   /// Some Linears of one input whose weights, scales, biases and outputs lie side by side: one product.
   struct LinearRun {
     const LinearWeight* first;  // its weight, scale and bias are followed by the others'; of NF4, its bias alone

@@ -47,6 +47,7 @@ class CudaPlanner : public Planner {
   void do_gelu(const Gelu&) override {}
   void do_add_rows(const AddRows&) override {}
   void do_scatter_rows(const ScatterRows&) override {}
+  void do_fill_zero(const FillZero&) override {}
   void do_normalize_patches(const NormalizePatches&) override {}
   void do_add_interpolated_rows(const AddInterpolatedRows&) override {}
   void do_axial_rotary_tables(const AxialRotaryTables&) override {}

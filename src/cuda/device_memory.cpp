@@ -25,11 +25,13 @@ void* DeviceMemory::allocate(std::size_t num_bytes) {
                     num_bytes >> 20, free_bytes >> 20, total_bytes >> 20));
   }
   check(status, "taking device memory");
+  allocated_bytes_ += num_bytes;
   return block;
 }
 
-void DeviceMemory::free(void* block, std::size_t) noexcept {
+void DeviceMemory::free(void* block, std::size_t num_bytes) noexcept {
   const CurrentDevice current(device_);
+  allocated_bytes_ -= num_bytes;
   cudaFree(block);  // waits for what still reads it
 }
 

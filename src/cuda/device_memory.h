@@ -15,8 +15,11 @@ class DeviceMemory final : public Memory {
   void* allocate(std::size_t num_bytes) override;
   void free(void* block, std::size_t num_bytes) noexcept override;
 
+  std::size_t allocated_bytes() const { return allocated_bytes_; }
+
  private:
   int device_;
+  std::size_t allocated_bytes_ = 0;
 };
 
 }  // namespace treble::cuda

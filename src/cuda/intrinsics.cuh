@@ -81,6 +81,13 @@ __device__ __forceinline__ float multiply_add(float x, float y, float z) {
   return __fmaf_rn(x, y, z);
 }
 
+/// |x| or |y|, the larger one; NaN if one of them is.
+__device__ __forceinline__ float larger_magnitude(float x, float y) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(fabsf(x)), "f"(fabsf(y)));
+  return larger;
+}
+
 /// exp(x) within 2 + |x| / 16 units in the last place of fp32; 0 below -103, infinity above 88.
 __device__ __forceinline__ float exp_approximately(float x) {
   return __expf(x);

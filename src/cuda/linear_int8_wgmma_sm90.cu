@@ -121,6 +121,14 @@ void launch_with(std::string_view name, const Matrices& of, const Int8Operand::S
       return launch_as.template operator()<2, 1, 64, Shares::kTokens>();
     case WgmmaInt8Tile::k64x64:
       return launch_as.template operator()<1, 1, 64, Shares::kTokens>();
+    case WgmmaInt8Tile::k384x128:
+      return launch_as.template operator()<3, 2, 128, Shares::kTokens>();
+    case WgmmaInt8Tile::k192x128:
+      return launch_as.template operator()<3, 1, 128, Shares::kTokens>();
+    case WgmmaInt8Tile::k320x64:
+      return launch_as.template operator()<5, 1, 64, Shares::kTokens>();
+    case WgmmaInt8Tile::k192x64:
+      return launch_as.template operator()<3, 1, 64, Shares::kTokens>();
   }
 }
 

@@ -1,67 +1,50 @@
 #include "cuda/linear_wgmma_sm90.h"
 
+#include "cuda/wgmma_bf16_sm90.cuh"
 #include "cuda/wgmma_epilogues_sm90.cuh"
 #include "cuda/wgmma_launch_sm90.cuh"
 
-// Products of bf16 matrices on Hopper's wgmma: the tiles of wgmma_product_sm90.cuh that are built, two along the tokens
-// side by side.
+// Products of bf16 matrices on Hopper's wgmma: the tiles of wgmma_product_sm90.cuh that are built: two along the tokens
+// side by side, or, of few tokens, two along the weight. Those of 320 and 384 rows are for 34,816, of which 136 tiles
+// of 256 would be one round of 132 multiprocessors and another of four.
 //
-// Limit: 989 TFLOP/s of the tensor cores, 690 at the power limit of an H200.
+// Limit: device memory where tokens are few; 989 TFLOP/s of the tensor cores, 690 at the power limit of an H200.
 
 namespace treble::cuda {
-namespace wgmma_sm90 {
-
-struct Bf16Operands {
-  using Sum = float;
-  static constexpr int kElementBytes = 2;
-  static constexpr CUtensorMapDataType kType = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  static constexpr int kScaleBytes = 0;
-
-  template <int kTokens>
-  static __device__ __forceinline__ void multiply(float (&sums)[kTokens / 2], std::uint64_t weight,
-                                                  std::uint64_t tokens, int adds) {
-    Wgmma<kTokens>::multiply(sums, weight, tokens, adds);
-  }
-
-  /// Sums are values already.
-  struct Scales {
-    template <int kRows, int kTokens>
-    __device__ __forceinline__ void load(std::uint32_t, int, int) const {}
-  };
-  struct Scaling {
-    __device__ __forceinline__ Scaling(std::uint32_t, int) {}
-    template <typename Epilogue>
-    __device__ __forceinline__ void finish(const float* sums, int, std::uint32_t (&packed)[Epilogue::kGroups]) const {
-      Epilogue::finish(sums, packed);
-    }
-  };
-};
-
-}  // namespace wgmma_sm90
-
 namespace {
 
 using namespace wgmma_sm90;
 
-template <int kConsumers, int kBlocks, int kTokens, typename Epilogue>
-void launch_bf16(std::string_view name, const Matrices& of, int num_sms, cudaStream_t stream) {
-  launch_tiles<Config<Bf16Operands, kConsumers, kBlocks, kTokens, Shares::kWeight, Epilogue>>(name, of, {}, num_sms,
-                                                                                              stream);
-}
-
 template <typename Epilogue>
 void launch_with(std::string_view name, const Matrices& of, WgmmaTile tile, int num_sms, cudaStream_t stream) {
+  const auto launch_as = [&]<int kConsumers, int kBlocks, int kTokens, Shares kShares>() {
+    launch_tiles<Config<Bf16Operands, kConsumers, kBlocks, kTokens, kShares, Epilogue>>(name, of, {}, num_sms, stream);
+  };
   switch (tile) {
     case WgmmaTile::k256x192:
-      return launch_bf16<2, 2, 192, Epilogue>(name, of, num_sms, stream);
+      return launch_as.template operator()<2, 2, 192, Shares::kWeight>();
     case WgmmaTile::k256x160:
-      return launch_bf16<2, 2, 160, Epilogue>(name, of, num_sms, stream);
+      return launch_as.template operator()<2, 2, 160, Shares::kWeight>();
     case WgmmaTile::k256x128:
-      return launch_bf16<2, 2, 128, Epilogue>(name, of, num_sms, stream);
+      return launch_as.template operator()<2, 2, 128, Shares::kWeight>();
     case WgmmaTile::k192x152:
-      return launch_bf16<3, 1, 152, Epilogue>(name, of, num_sms, stream);
+      return launch_as.template operator()<3, 1, 152, Shares::kWeight>();
     case WgmmaTile::k128x256:
-      return launch_bf16<2, 1, 256, Epilogue>(name, of, num_sms, stream);
+      return launch_as.template operator()<2, 1, 256, Shares::kWeight>();
+    case WgmmaTile::k384x128:
+      return launch_as.template operator()<3, 2, 128, Shares::kTokens>();
+    case WgmmaTile::k192x128:
+      return launch_as.template operator()<3, 1, 128, Shares::kTokens>();
+    case WgmmaTile::k128x128:
+      return launch_as.template operator()<2, 1, 128, Shares::kTokens>();
+    case WgmmaTile::k320x64:
+      return launch_as.template operator()<5, 1, 64, Shares::kTokens>();
+    case WgmmaTile::k192x64:
+      return launch_as.template operator()<3, 1, 64, Shares::kTokens>();
+    case WgmmaTile::k128x64:
+      return launch_as.template operator()<2, 1, 64, Shares::kTokens>();
+    case WgmmaTile::k64x64:
+      return launch_as.template operator()<1, 1, 64, Shares::kTokens>();
   }
 }
 

@@ -16,6 +16,7 @@ struct CudaOptions {
   Int8Activations int8_activations = Int8Activations::kPrecise;  ///< how INT8 Linears quantise their inputs
   KernelSet kernels = KernelSet::kBest;
   bool tables_on_device = false;  ///< vocabulary tables, of which a pass reads a few rows, take device memory too
+  std::size_t memory_limit = 0;   ///< the most bytes that the process may take of the device; 0: what is free
 };
 
 /// Whether this build has the backend.

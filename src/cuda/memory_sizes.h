@@ -10,6 +10,10 @@ inline constexpr std::size_t kWeightAlignment = 256;                     // byte
 inline constexpr std::size_t kWeightChunkBytes = std::size_t{64} << 20;  // weights grow by
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32}
                                                       << 20;  // cuBLASLt's: what NVIDIA advises for Hopper
+// What the driver takes for the process, and for kernels, ours and cuBLASLt's, when each is first started. Allowances,
+// not measurements.
+inline constexpr std::size_t kContextBytes = std::size_t{640} << 20;
+inline constexpr std::size_t kKernelBytes = std::size_t{256} << 20;
 
 // Rows of an NF4 weight that are bf16 at once: both of SwiGLU's weights at 27B are 340 MiB.
 inline constexpr std::size_t kNf4RowBytes = std::size_t{384} << 20;

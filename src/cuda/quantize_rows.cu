@@ -2,28 +2,53 @@
 
 #include "cuda/cuda_ops.h"
 #include "cuda/launch.cuh"
-#include "cuda/quantize_row.cuh"
+#include "cuda/quantize_rows.cuh"
 
-// Rotates and quantises rows that lie in memory. Groups of 256: a block takes a row, which is read once and stays in
-// registers. Limit: device memory, 3 bytes an element of bf16. Other groups: a block takes a row in parts of 4,096
-// values in shared memory, twice, for its largest value and for its codes.
+// Rotates and quantises rows that lie in memory. Groups of 256: a block takes a row after the other, each of which is
+// read once, while the one before is computed, and stays in registers. Limit: device memory, 3 bytes an element of
+// bf16. Other groups: a block takes a row in parts of 4,096 values in shared memory, twice, for its largest value and
+// for its codes.
 
 namespace treble::cuda {
 namespace {
 
+/// Rows as they lie in memory.
 template <int kGroups, typename T>
-__global__ void __launch_bounds__(most_threads(kGroups), blocks_at_once(kGroups))
-    quantize_group_256_kernel(Rows<const T> plain, std::int64_t num_groups, QuantizeArgs args) {
-  wait_for_earlier_kernels();
-  const T* row = plain.row(blockIdx.x);
-  quantize_row<kGroups>(args, blockIdx.x, num_groups, [&](int, std::int64_t group, int lane, float(&x)[16]) {
-    if (group < num_groups) {
-      load_sixteen(row + group * Group256::kWidth + lane * Group256::kValues, x);
+class PlainRows {
+ public:
+  static constexpr bool kAhead = reads_ahead<T>(kGroups, 1);
+
+  __device__ __forceinline__ PlainRows(const RowPlace& place, Rows<const T> plain)
+      : place_(place), plain_(plain), next_(place.next_rows()) {}
+
+  __device__ __forceinline__ void start(int row, int i) { next_.start(i, at(row, i)); }
+  __device__ __forceinline__ void begin(int) {}
+  __device__ __forceinline__ void values(int row, int i, float (&x)[16]) {
+    if (place_.has(i)) {
+      next_.take(i, at(row, i)).unpack(x);
     } else {
 #pragma unroll
       for (int j = 0; j < 16; ++j) x[j] = 0;
     }
-  });
+  }
+
+ private:
+  __device__ __forceinline__ const T* at(int row, int i) const {
+    return plain_.row(row) + place_.first_value(i);
+  }
+
+  const RowPlace& place_;
+  Rows<const T> plain_;
+  NextRow<T, kAhead> next_;
+};
+
+template <int kGroups, typename T>
+__global__ void __launch_bounds__(most_threads(kGroups), blocks_at_once(kGroups))
+    quantize_group_256_kernel(Rows<const T> plain, int num_rows, int num_groups, QuantizeArgs args) {
+  wait_for_earlier_kernels();
+  const RowPlace place{num_rows, num_groups};
+  PlainRows<kGroups, T> source(place, plain);
+  quantize_rows<kGroups>(place, args, source);
 }
 
 constexpr int kThreads = 256;
@@ -45,7 +70,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     quantize_any_group_kernel(Rows<const T> plain, std::int64_t width, int rotation_group, QuantizeArgs args) {
   __shared__ float part[kPart];
-  __shared__ std::uint32_t partial[kWarpSize];
+  __shared__ float partial[kWarpSize];
   wait_for_earlier_kernels();
   const T* row = plain.row(blockIdx.x);
   /// Calls body(i, rotated value i) for the thread's values.
@@ -61,13 +86,15 @@ __global__ void __launch_bounds__(kThreads)
         body(first + i, args.mode == Int8Activations::kComfyFallback ? round_to<bfloat16>(part[i]) : part[i]);
     }
   };
-  std::uint32_t largest = 0;
-  for_rotated([&](std::int64_t, float x) { largest = max(largest, magnitude_bits(x)); });
-  const float scale = scale_of(block_maximum(largest, partial));
-  const CodeMaker code(scale, args.mode);
+  float largest = 0;
+  for_rotated([&](std::int64_t, float x) { largest = larger_magnitude(largest, x); });
+  const float scale = scale_of(block_magnitude(largest, partial));
+  const CodeMaker make_code(scale, 1.0f, args.mode);
   if (threadIdx.x == 0) args.scale[blockIdx.x] = scale;
   std::int8_t* codes = args.codes.row(blockIdx.x);
-  for_rotated([&](std::int64_t i, float x) { codes[i] = code(x); });
+  for_rotated([&](std::int64_t i, float x) {
+    codes[i] = make_code.is_undefined() ? std::int8_t{0} : static_cast<std::int8_t>(make_code(x));
+  });
 }
 
 }  // namespace
@@ -84,10 +111,13 @@ void CudaOps::quantize(const TensorView& plain, const QuantizedInput& out) {
              quantize_any_group_kernel<T>, const_rows<T>(plain), width, static_cast<int>(out.rotation_group), args);
       return;
     }
-    with_group_256_launch(num_rows, width, [&](auto groups, const LaunchShape& launch_shape) {
-      launch("quantize_rows", stream_.get(), launch_shape, quantize_group_256_kernel<decltype(groups)::value, T>,
-             const_rows<T>(plain), width / Group256::kWidth, args);
-    });
+    const auto next_row_bytes = [](int groups) { return reads_ahead<T>(groups, 1) ? NextRow<T, true>::kBytes : 0; };
+    with_group_256_launch(num_rows, width, {num_sms_, shared_bytes_per_block_}, next_row_bytes,
+                          [&](auto groups, const LaunchShape& launch_shape) {
+                            launch("quantize_rows", stream_.get(), launch_shape,
+                                   quantize_group_256_kernel<decltype(groups)::value, T>, const_rows<T>(plain),
+                                   static_cast<int>(num_rows), groups_of_256(width), args);
+                          });
   });
 }
 

@@ -65,7 +65,7 @@ struct Config {
   // What a block copies in a stage, half of one operand, and what a cluster takes at once.
   static constexpr int kTokenTiles = kShares == Shares::kWeight ? kClusterSize : 1;
   static constexpr int kFeatureTiles = kClusterSize / kTokenTiles;
-  static constexpr int kCopiedSlabs = kSlabs / kTokenTiles, kCopiedTokens = kTokens / kFeatureTiles;
+  static constexpr int kCopiedSlabs = kSlabs / kTokenTiles, kCopiedTokens = round_up(kTokens / kFeatureTiles, 8);
 
   static constexpr int kFeatures = kSlabs * 8 * Epilogue::kGroups;  // of the output, in a tile
   static constexpr int kConsumerFeatures = kFeatures / kConsumers;
@@ -83,9 +83,11 @@ struct Config {
   static constexpr int kStages = std::min(kMostStages, (kMostSharedBytes - kOtherBytes) / kStageBytes);
   static constexpr int kSharedBytes = kStages * kStageBytes + kOtherBytes;
 
-  // Of 512 registers for four threads, one in each warpgroup or, with three warpgroups, 504.
-  static constexpr int kProducerRegisters = kConsumers <= 2 ? 40 : 32;
-  static constexpr int kConsumerRegisters = kConsumers <= 2 ? 232 : 160;
+  // Of 512 registers for a thread of each warpgroup, or what is left of them in steps of 8: with three warpgroups 504,
+  // with six 480.
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 40;
+  static constexpr int kConsumerRegisters = kConsumers <= 2 ? 232 : kConsumers == 3 ? 160 : 88;
+  static_assert(kConsumers <= 3 || kConsumers == 5);
   static_assert(kRows * kRowBytes % kPattern == 0 && kCopiedTokens * kRowBytes % kPattern == 0 && kTokens % 8 == 0);
   static_assert(kStages >= 2 && (2 * kStages + kConsumers) * 8 <= kBarrierBytes);
 };
@@ -157,6 +159,7 @@ struct RingPosition {
 template <typename C>
 __device__ __forceinline__ void produce(const CUtensorMap& weight_map, const CUtensorMap& input_map,
                                         const Schedule& schedule, const SharedMemory<C>& shared, int rank) {
+  static_assert(C::kCopiedTokens * C::kFeatureTiles == C::kTokens);
   constexpr std::uint16_t kBothBlocks = 0b11;
   RingPosition<C::kStages> at;
   for (int index = blockIdx.x / kClusterSize; index < schedule.num_units(); index += gridDim.x / kClusterSize) {
@@ -227,7 +230,11 @@ __device__ __forceinline__ void store_sums(const typename C::Sum (&sums)[C::kBlo
       if (stores) wait_until_stores_have_read();
     }
     // The box is free, and scales are there.
-    if constexpr (!Epilogue::kAdds || Operands::kScaleBytes > 0) sync_threads_at(1 + consumer, kWarpgroup);
+    if constexpr (!Epilogue::kAdds || Operands::kScaleBytes > 0) {
+      sync_threads_at(1 + consumer, kWarpgroup);
+    } else {
+      __syncwarp();  // a warp loads matrices together
+    }
 #pragma unroll
     for (int i = 0; i < C::kBoxBlocks; ++i) {
       const int block_index = b * C::kBoxBlocks + i;

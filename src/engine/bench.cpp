@@ -343,10 +343,9 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));
-    EncodeOptions encode_options{.max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
-                                 .truncate_state = options.engine.truncate_state};
-    if (options.engine.truncate_state)
-      encode_options.max_tokens = std::min(encode_options.max_tokens, pipeline.limits().max_tokens);
+    const EncodeOptions encode_options{
+        .max_tokens = std::min(options.engine.max_tokens, read_max_positions(options.model)),
+        .truncate_state = options.engine.truncate_state};
     MediaReader media(read_media_config(options.model), options.engine.media_limits, kNoCache);
     report.rows.push_back(bench_records(pipeline, Tokenizer(options.model, options.engine.pretokenizer), media,
                                         encode_options, options.records));
@@ -363,9 +362,9 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     const Bench bench{pipeline, used_ops, profile, meter.get(), options, image};
     for (const std::int64_t tokens : options.tokens) {
       for (const int batch : options.batch) {  // before any is timed, so that no figure is lost
-        if (report.pass_tokens == 0) break;    // passes are as long as they have to be
-        require_one_pass(made_up_records(bench, tokens, batch), pipeline.limits().max_tokens,
-                         fmt::format("bench of {} tokens x {}", tokens, batch));
+        const std::vector<EncodedRecord> records = made_up_records(bench, tokens, batch);
+        require_one_pass(records, pipeline.limits().max_tokens, fmt::format("bench of {} tokens x {}", tokens, batch));
+        pipeline.require_room(records.front());
       }
     }
     for (const std::int64_t tokens : options.tokens) {
@@ -376,11 +375,13 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
     }
     // Of a GPU, what its products reach alone; last, because their memory is not the model's.
     if (meter) {
-      for (BenchRow& row : report.rows) row.product_tflops = product_tflops(bench, row.total_tokens);
+      for (BenchRow& row : report.rows)
+        row.product_tflops = product_tflops(bench, std::min(row.total_tokens, report.pass_tokens));
     }
   }
   report.activation_bytes = pipeline.peak_activation_bytes();
   report.held_activation_bytes = pipeline.held_activation_bytes();
+  report.held_carried_bytes = pipeline.held_carried_bytes();
   report.held = pipeline.held_memory();
   if (meter) {
     report.peak_device_bytes = meter->peak_bytes();
@@ -433,6 +434,7 @@ Json to_json(const BenchReport& report) {
     object.push_back({"allocated_bytes", Json::Object{{"weights", bytes_json(report.held.weights)},
                                                       {"host_tables", bytes_json(report.held.host_tables)},
                                                       {"activations", bytes_json(report.held_activation_bytes)},
+                                                      {"carried", bytes_json(report.held_carried_bytes)},
                                                       {"scratch", bytes_json(report.held.scratch)},
                                                       {"other", bytes_json(report.held.other)}}});
     object.push_back({"peak_device_bytes", bytes_json(report.peak_device_bytes)});

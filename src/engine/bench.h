@@ -60,6 +60,7 @@ struct BenchReport {
   std::size_t weight_bytes = 0;
   std::size_t activation_bytes = 0;       ///< most at once
   std::size_t held_activation_bytes = 0;  ///< taken for them
+  std::size_t held_carried_bytes = 0;     ///< and for what records in pieces carry from one to the next
   HeldMemory held;                        ///< beside them, as allocated; zeros on CPUs
   std::size_t peak_resident_bytes = 0;    ///< of the process in the host's memory, as the kernel counts it
   std::size_t peak_device_bytes = 0;      ///< as the driver sees it; 0: no GPU, or it could not be read

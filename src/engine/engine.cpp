@@ -55,9 +55,6 @@ Engine::Engine(const std::filesystem::path& folder, const EngineOptions& options
                        MediaReader(read_media_config(folder), options.media_limits),
                        Pipeline(load(folder, options), options.num_threads)}) {
   check_vocabulary(state_->tokenizer, folder, state_->pipeline.model().config.text.vocab_size);
-  // A state that may be cut is cut to what a pass takes; otherwise the pass says what is too long, and for what.
-  std::int64_t& max_tokens = state_->encode_options.max_tokens;
-  if (options.truncate_state) max_tokens = std::min(max_tokens, state_->pipeline.limits().max_tokens);
 }
 
 Engine::~Engine() = default;

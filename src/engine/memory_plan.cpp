@@ -4,8 +4,10 @@
 #include <span>
 
 #include "engine/pack.h"
+#include "engine/vision_stage.h"
 #include "model/backbone.h"
 #include "model/head.h"
+#include "model/pieces.h"
 #include "model/vision.h"
 #include "tensor/counting_memory.h"
 #include "tensor/workspace.h"
@@ -91,6 +93,27 @@ MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::in
   needs.pass_tokens = pass_tokens;
   needs.activations = workspace.peak_bytes();
   return needs;
+}
+
+PiecesNeeds plan_pieces(const Model& model, const PackedBatch& batch, std::int64_t piece_tokens, Planner& planner) {
+  Workspace workspace(planner.memory()), carried(planner.memory());
+  TensorView media_features;
+  if (!batch.media.empty()) {
+    // Any of the items may be known already, so any of them may go through the tower together.
+    std::int64_t largest = 0, all = 0;
+    for (const VisionItem& item : batch.media) {
+      largest = std::max(largest, item.num_patches());
+      all += item.num_patches();
+    }
+    const std::int64_t patches = std::max(largest, std::min(all, VisionStage::kGroupPatches));
+    run_tower(model, patches / VisionConfig::kMergedPatches, planner, carried);
+    CountingMemory host;
+    media_features = TensorView(host.allocate(1), planner.activation_dtype(),
+                                {std::ssize(batch.media_tokens), model.config.text.hidden_size});
+  }
+  const HeadMemory memory = read_in_pieces(model, batch, media_features, piece_tokens, planner, workspace, carried);
+  run_head(model, batch, memory, piece_tokens, planner, carried);
+  return {carried.peak_bytes(), planner.needs().scratch};
 }
 
 }  // namespace treble

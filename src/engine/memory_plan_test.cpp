@@ -7,6 +7,7 @@
 
 #include "cuda/cuda_planner.h"
 #include "engine/backend.h"
+#include "engine/pack.h"
 #include "engine/pipeline.h"
 #include "model/shape_source.h"
 #include "model/synthetic.h"
@@ -55,6 +56,47 @@ TEST_CASE("plan_memory: no pass that may be packed takes more activations, and a
   CHECK(most <= needs.activations);
   // What the processor reads in place is copied for a GPU: ids and positions.
   CHECK(needs.activations < most + most / 20);
+}
+
+TEST_CASE("plan_pieces: a record in pieces carries what was planned, and passes take no more than without it") {
+  ModelConfig config = synthetic_config("4x256");
+  config.vision.reset();
+  cuda::CudaPlanner planner({.activation_dtype = DType::kF32});
+  ShapeSource shapes(false);
+  const MemoryNeeds passes = plan_memory(config, shapes, kTokens, planner);
+  for (const std::int64_t tokens : {kTokens + 1, 10 * kTokens}) {
+    std::unique_ptr<Ops> ops = make_ops("cpu", Precision::kF32);
+    Model model = synthetic_model(config, *ops);
+    const EncodedRecord record = record_of(tokens, 8, 4);
+    const PackedBatch batch = pack_batch(std::span(&record, 1), config.text.vocab_size);
+    const PiecesNeeds needs = plan_pieces(model, batch, kTokens, planner);
+    Pipeline pipeline(std::move(ops), std::move(model), 1, 0, {.max_tokens = kTokens});
+    pipeline.run(std::span(&record, 1));
+    CHECK(pipeline.peak_carried_bytes() == needs.carried);
+    CHECK(pipeline.peak_activation_bytes() <= passes.activations);
+    CHECK(needs.scratch <= passes.scratch);
+  }
+}
+
+TEST_CASE("plan_pieces: of the 27B, 65,536 tokens carry less than 5 GiB") {
+  const ModelConfig config = synthetic_config("27b");
+  cuda::CudaPlanner planner({}, 90);
+  ShapeSource shapes(true);
+  const Model model = build_model(config, shapes, planner);
+  const auto plan = [&](std::int64_t tokens) {
+    EncodedRecord record = record_of(tokens, 8, 4);
+    const auto last = static_cast<std::int32_t>(tokens - 1);
+    for (EncodedQuestion& question : record.questions) {  // the schema stands at the end of a prompt
+      question.question_span = {last - 1000, last};
+      question.option_spans.assign(4, {last - 1000, last});
+    }
+    return plan_pieces(model, pack_batch(std::span(&record, 1), config.text.vocab_size), 8192, planner);
+  };
+  const PiecesNeeds needs = plan(65536), half = plan(32768);
+  // Of every token 16 layers of keys and values, 4 heads of 256 each, in bf16: 64 KiB; and the head's 4 KiB.
+  CHECK(needs.carried - half.carried == 32768 * std::size_t{68 << 10});
+  CHECK(needs.carried < std::size_t{5} << 30);
+  MESSAGE("carried: ", needs.carried, " bytes, scratch ", needs.scratch);
 }
 
 TEST_CASE("plan_memory: INT8 weights of the 27B take half, and passes no more than those of bf16") {

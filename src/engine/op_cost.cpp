@@ -133,6 +133,10 @@ OpCost cost_of(const ScatterRows& args) {
   return {2 * bytes_of({args.rows}), 0};
 }
 
+OpCost cost_of(const FillZero& args) {
+  return {bytes_of({args.x}), 0};
+}
+
 OpCost cost_of(const NormalizePatches& args) {
   return {bytes_of({args.levels, args.out}), 0};
 }

@@ -26,6 +26,7 @@ OpCost cost_of(const SpanMean& args);
 OpCost cost_of(const Gelu& args);
 OpCost cost_of(const AddRows& args);
 OpCost cost_of(const ScatterRows& args);
+OpCost cost_of(const FillZero& args);
 OpCost cost_of(const NormalizePatches& args);
 OpCost cost_of(const AddInterpolatedRows& args);
 OpCost cost_of(const AxialRotaryTables& args);

@@ -99,6 +99,10 @@ void add_positions(PackedBatch& batch, const EncodedRecord& record, std::size_t 
 
 }  // namespace
 
+bool needs_pieces(const EncodedRecord& record, std::int64_t max_tokens) {
+  return count_of(record) > max_tokens;
+}
+
 std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const EncodedRecord> records,
                                                               std::int64_t max_tokens) {
   const std::int64_t most = round_up_to_unit(std::min<std::int64_t>(max_tokens, std::int64_t{1} << 40));
@@ -106,14 +110,8 @@ std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const En
   std::size_t begin = 0;
   std::int64_t used = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::int64_t tokens = std::ssize(records[i].input_ids), count = count_of(records[i]);
-    if (count > max_tokens)
-      throw Error(
-          ErrorCode::kTooLong,
-          fmt::format("engine: record {} of {} has {} {}, the device has memory for passes of {} tokens; shorten "
-                      "\"state\", or load the model with a larger --pass-tokens",
-                      i + 1, records.size(), count, count == tokens ? "tokens" : "questions and options", max_tokens));
-    if (used + round_up_to_unit(count) > most) {
+    const std::int64_t count = count_of(records[i]);
+    if (i > begin && used + round_up_to_unit(count) > most) {
       passes.push_back(records.subspan(begin, i - begin));
       begin = i;
       used = 0;

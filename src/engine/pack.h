@@ -19,10 +19,12 @@ constexpr std::int64_t round_up_to_unit(std::int64_t num_tokens) {
   return (num_tokens + kPassUnit - 1) / kPassUnit * kPassUnit;
 }
 
-/// Cuts records, in order, into passes of at most max_tokens tokens; a record's questions and options count too where
-/// they are more than its tokens, which no prompt is made of.
+/// Whether a record is more than a pass of at most max_tokens tokens takes: its questions and options count too where
+/// they are more than its tokens, which no prompt is made of. Such a record is read in pieces (model/pieces.h).
+bool needs_pieces(const EncodedRecord& record, std::int64_t max_tokens);
+
+/// Cuts records, in order, into passes of at most max_tokens tokens. One that needs pieces is alone.
 /// @param max_tokens  at least one unit
-/// @throws Error kTooLong naming a record that no pass takes
 std::vector<std::span<const EncodedRecord>> split_into_passes(std::span<const EncodedRecord> records,
                                                               std::int64_t max_tokens);
 

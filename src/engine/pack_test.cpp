@@ -141,22 +141,17 @@ TEST_CASE("split_into_passes: records stay in order, each counted in whole units
   CHECK(split_into_passes({}, 256).empty());
 }
 
-TEST_CASE("split_into_passes: a record longer than a pass is refused, and so are more fields than tokens") {
-  std::vector<EncodedRecord> records = {record_of_length(3), record_of_length(101)};
-  const auto code = [&] {
-    try {
-      split_into_passes(records, 100);
-    } catch (const Error& error) {
-      CHECK(std::string(error.what()).find("--pass-tokens") != std::string::npos);
-      return error.code();
-    }
-    return ErrorCode::kInternal;
-  };
-  CHECK(code() == ErrorCode::kTooLong);
-  records[1] = record_of(Ints(5, 1), {question_of(QuestionType::kChoice, {0, 1}, std::vector<Span>(100, Span{0, 1}))});
-  CHECK(code() == ErrorCode::kTooLong);
-  records[1] = record_of_length(100);
-  CHECK(split_into_passes(records, 100).size() == 2);
+TEST_CASE("split_into_passes: a record longer than a pass is alone, and so is one of more fields than tokens") {
+  const EncodedRecord of_many_fields =
+      record_of(Ints(5, 1), {question_of(QuestionType::kChoice, {0, 1}, std::vector<Span>(100, Span{0, 1}))});
+  const std::vector<EncodedRecord> records = {record_of_length(101), record_of_length(3), record_of_length(1000),
+                                              of_many_fields, record_of_length(100)};
+  const auto passes = split_into_passes(records, 100);
+  REQUIRE(passes.size() == records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CHECK(passes[i].data() == &records[i]);
+    CHECK(needs_pieces(records[i], 100) == (i != 1 && i != 4));
+  }
 }
 
 TEST_CASE("require_one_pass: records that do not go together are refused with what they take") {

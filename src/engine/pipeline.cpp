@@ -9,9 +9,11 @@
 #include <memory>
 
 #include "base/parallel.h"
+#include "engine/memory_plan.h"
 #include "engine/pack.h"
 #include "model/backbone.h"
 #include "model/head.h"
+#include "model/pieces.h"
 #include "tensor/bfloat16.h"
 
 namespace treble {
@@ -32,7 +34,7 @@ void observe(Ops& ops, const HiddenObserver& observer, const std::string& stage,
 
 /// The stages of a pass that an observer sees.
 bool is_observed(const std::string& stage) {
-  return stage == "embed" || stage.ends_with(".out");
+  return stage == "embed" || stage == "hidden" || stage.ends_with(".out");
 }
 
 }  // namespace
@@ -44,6 +46,7 @@ Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::
       ops_(std::move(ops)),
       model_(std::move(model)),
       workspace_(ops_->memory()),
+      carried_(ops_->memory()),
       vision_(vision_cache_bytes) {
   workspace_.reserve(limits.activation_bytes);
 }
@@ -71,10 +74,12 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<void> binding = ops_->bind_thread();
   const ThreadCount threads(num_threads_);
-  const Workspace::Scope scope(workspace_);
   const std::unique_ptr<Stopwatch> stopwatch = timings ? ops_->make_stopwatch() : nullptr;
-  const auto mark = [&] {
-    if (stopwatch) stopwatch->mark();
+  std::vector<std::chrono::steady_clock::time_point> queued;  // at each mark, when the work before it was queued
+  const std::function<void()> mark = [&] {
+    if (!stopwatch) return;
+    stopwatch->mark();
+    queued.push_back(std::chrono::steady_clock::now());
   };
   Trace trace;
   if (observer) {
@@ -82,27 +87,75 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const 
       if (is_observed(stage)) observe(*ops_, observer, stage, view);
     };
   }
-  mark();
-  TensorView media_features;
-  if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
-  mark();
-  const auto queue_start = std::chrono::steady_clock::now();
-  const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
-  if (timings) {
-    timings->queue_ms +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queue_start).count();
-  }
-  if (observer) observe(*ops_, observer, "hidden", hidden);
-  mark();
-  const std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
-  mark();
+  const std::vector<float> logits = needs_pieces(records.front(), limits_.max_tokens) ? run_pieces(batch, trace, mark)
+                                                                                      : run_whole(batch, trace, mark);
   if (timings) {
     const std::vector<double> stages = stopwatch->stages_ms();
     timings->vision_ms += stages[0];
     timings->backbone_ms += stages[1];
     timings->head_ms += stages[2];
+    timings->queue_ms += std::chrono::duration<double, std::milli>(queued[2] - queued[1]).count();
   }
   return unpack_logits(records, logits);
+}
+
+std::vector<float> Pipeline::run_whole(const PackedBatch& batch, const Trace& trace,
+                                       const std::function<void()>& mark) {
+  const Workspace::Scope scope(workspace_);
+  mark();
+  TensorView media_features;
+  if (!batch.media.empty()) media_features = vision_.run(model_, batch.media, *ops_, workspace_);
+  mark();
+  const TensorView hidden = run_backbone(model_, batch, media_features, *ops_, workspace_, trace);
+  if (trace) trace("hidden", hidden);
+  mark();
+  std::vector<float> logits = run_head(model_, batch, hidden, *ops_, workspace_);
+  mark();
+  return logits;
+}
+
+std::vector<float> Pipeline::run_pieces(const PackedBatch& batch, const Trace& trace,
+                                        const std::function<void()>& mark) {
+  reserve_carried(batch);
+  const Workspace::Scope scope(carried_);
+  mark();
+  TensorView media_features;
+  if (!batch.media.empty()) media_features = vision_.run_to_host(model_, batch.media, *ops_, carried_);
+  mark();
+  const HeadMemory memory =
+      read_in_pieces(model_, batch, media_features, limits_.max_tokens, *ops_, workspace_, carried_, trace);
+  mark();
+  std::vector<float> logits = run_head(model_, batch, memory, limits_.max_tokens, *ops_, carried_);
+  mark();
+  return logits;
+}
+
+void Pipeline::reserve_carried(const PackedBatch& batch) {
+  const std::unique_ptr<Planner> planner = ops_->make_planner();
+  if (!planner) return;  // memory is taken as it is needed
+  const PiecesNeeds needs = plan_pieces(model_, batch, limits_.max_tokens, *planner);
+  if (needs.carried > carried_.held_bytes()) carried_.release();
+  const std::size_t scratch = ops_->held_memory().scratch, held = carried_.held_bytes();
+  const std::size_t more =
+      (needs.carried > held ? needs.carried - held : 0) + (needs.scratch > scratch ? needs.scratch - scratch : 0);
+  if (const std::size_t room = ops_->room(); more > room) {
+    constexpr double kMiB = 1 << 20;
+    throw Error(ErrorCode::kTooLong,
+                fmt::format("engine: a record of {} tokens in pieces of {} takes {:.0f} MiB beside the passes' memory "
+                            "(keys, values and states of its tokens), {:.0f} MiB are left; shorten \"state\", lower "
+                            "--pass-tokens, or give the process more of the device",
+                            batch.total_tokens(), limits_.max_tokens, static_cast<double>(more) / kMiB,
+                            static_cast<double>(room) / kMiB));
+  }
+  carried_.reserve(needs.carried);
+}
+
+void Pipeline::require_room(const EncodedRecord& record) {
+  if (!needs_pieces(record, limits_.max_tokens)) return;
+  const PackedBatch batch = pack_batch(std::span(&record, 1), model_.config.text.vocab_size);
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<void> binding = ops_->bind_thread();
+  reserve_carried(batch);
 }
 
 std::size_t Pipeline::peak_activation_bytes() const {
@@ -113,6 +166,16 @@ std::size_t Pipeline::peak_activation_bytes() const {
 std::size_t Pipeline::held_activation_bytes() const {
   const std::lock_guard lock(mutex_);
   return workspace_.held_bytes();
+}
+
+std::size_t Pipeline::held_carried_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return carried_.held_bytes();
+}
+
+std::size_t Pipeline::peak_carried_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return carried_.peak_bytes();
 }
 
 HeldMemory Pipeline::held_memory() const {

@@ -110,6 +110,10 @@ void ProfiledOps::do_scatter_rows(const ScatterRows& args) {
   measure("scatter_rows", cost_of(args), [&] { ops_->scatter_rows(args); });
 }
 
+void ProfiledOps::do_fill_zero(const FillZero& args) {
+  measure("fill_zero", cost_of(args), [&] { ops_->fill_zero(args); });
+}
+
 void ProfiledOps::do_normalize_patches(const NormalizePatches& args) {
   measure("normalize_patches", cost_of(args), [&] { ops_->normalize_patches(args); });
 }

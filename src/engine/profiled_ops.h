@@ -40,6 +40,7 @@ class ProfiledOps final : public Ops {
   void synchronize() override { ops_->synchronize(); }
   std::unique_ptr<Stopwatch> make_stopwatch() override { return ops_->make_stopwatch(); }
   std::unique_ptr<Planner> make_planner() const override { return ops_->make_planner(); }
+  std::size_t room() const override { return ops_->room(); }
   HeldMemory held_memory() const override { return ops_->held_memory(); }
   void reserve(const MemoryNeeds& needs) override { ops_->reserve(needs); }
   LinearInput linear_input(Workspace& workspace, std::int64_t num_rows,
@@ -73,6 +74,7 @@ class ProfiledOps final : public Ops {
   void do_gelu(const Gelu& args) override;
   void do_add_rows(const AddRows& args) override;
   void do_scatter_rows(const ScatterRows& args) override;
+  void do_fill_zero(const FillZero& args) override;
   void do_normalize_patches(const NormalizePatches& args) override;
   void do_add_interpolated_rows(const AddInterpolatedRows& args) override;
   void do_axial_rotary_tables(const AxialRotaryTables& args) override;

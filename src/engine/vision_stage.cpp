@@ -12,14 +12,11 @@
 namespace treble {
 namespace {
 
-// Patches that go through the tower at once, unless one item alone has more: they bound the scratch memory.
-constexpr std::int64_t kGroupPatches = 16384;
-
 /// The first items that go through the tower together.
 std::size_t group_size(std::span<const VisionItem> items) {
   std::size_t count = 1;
   std::int64_t patches = items.front().num_patches();
-  while (count < items.size() && patches + items[count].num_patches() <= kGroupPatches)
+  while (count < items.size() && patches + items[count].num_patches() <= VisionStage::kGroupPatches)
     patches += items[count++].num_patches();
   return count;
 }
@@ -27,6 +24,11 @@ std::size_t group_size(std::span<const VisionItem> items) {
 }  // namespace
 
 TensorView VisionStage::run(const Model& model, std::span<const VisionItem> items, Ops& ops, Workspace& workspace) {
+  return ops.upload(workspace, run_to_host(model, items, ops, workspace));
+}
+
+TensorView VisionStage::run_to_host(const Model& model, std::span<const VisionItem> items, Ops& ops,
+                                    Workspace& workspace) {
   const std::int64_t hidden_size = model.config.text.hidden_size;
   const std::size_t row_bytes = static_cast<std::size_t>(hidden_size) * size_of(ops.activation_dtype());
   const auto num_bytes = [&](const VisionItem& item) {
@@ -72,7 +74,7 @@ TensorView VisionStage::run(const Model& model, std::span<const VisionItem> item
     host_.insert(host_.end(), features.begin(), features.end());
   }
   const auto num_rows = static_cast<std::int64_t>(host_.size() / row_bytes);
-  return ops.upload(workspace, TensorView(host_.data(), ops.activation_dtype(), {num_rows, hidden_size}));
+  return TensorView(host_.data(), ops.activation_dtype(), {num_rows, hidden_size});
 }
 
 }  // namespace treble

@@ -16,13 +16,18 @@ namespace treble {
 /// computed again.
 class VisionStage {
  public:
+  /// Patches that go through the tower at once, unless one item alone has more: they bound the scratch memory.
+  static constexpr std::int64_t kGroupPatches = 16384;
+
   /// @param cache_bytes  the most that is kept
   explicit VisionStage(std::size_t cache_bytes) : cache_(cache_bytes) {}
 
   /// @return [sum of num_features(), h] act: the items' features in order, from the workspace or this object, which
-  /// keeps
-  ///         them until the next call
+  ///         keeps them until the next call
   TensorView run(const Model& model, std::span<const VisionItem> items, Ops& ops, Workspace& workspace);
+
+  /// The same in host memory: in this object, until the next call. The workspace is for what the tower takes.
+  TensorView run_to_host(const Model& model, std::span<const VisionItem> items, Ops& ops, Workspace& workspace);
 
   /// Items that the tower has computed so far.
   std::size_t num_computed() const { return num_computed_; }

@@ -4,6 +4,8 @@
 #include <treble/error.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace treble::eval {
@@ -54,11 +56,9 @@ class Runner {
     reference_rows_.clear();
     for (std::size_t r = begin; r < end; ++r) {
       HiddenObserver observer;
-      std::size_t next = 0;
       if (!others_.empty()) {
         observer = [&](const std::string& stage, std::span<const float> rows) {
-          if (next == reference_rows_.size()) reference_rows_.push_back({.stage = stage, .rows = {}});
-          std::vector<float>& all = reference_rows_[next++].rows;
+          std::vector<float>& all = of_stage(reference_rows_, stage).rows;
           all.insert(all.end(), rows.begin(), rows.end());
         };
       }
@@ -72,16 +72,26 @@ class Runner {
     const Run& run = others_[index];
     RunResult& result = results_[index + 1];
     HiddenObserver observer;
-    std::size_t next = 0;
+    std::map<std::string, std::size_t> seen;  // values of each stage: a record in pieces comes piece by piece
     if (is_comparable(run)) {
       observer = [&](const std::string& stage, std::span<const float> rows) {
-        if (next == result.stages.size()) result.stages.push_back({.stage = stage, .sums = {}, .per_token = {}});
-        const std::span<const float> expected(reference_rows_.at(next).rows);
-        add_rows(result.stages[next++], expected.subspan(row * width(), rows.size()), rows);
+        const std::span<const float> expected(of_stage(reference_rows_, stage).rows);
+        std::size_t& first = seen.try_emplace(stage, row * width()).first->second;
+        add_rows(of_stage(result.stages, stage), expected.subspan(first, rows.size()), rows);
+        first += rows.size();
       };
     }
     const auto logits = compute(run, begin, end, observer);
     add_logits(run, result, begin, logits);
+  }
+
+  /// The entry of a stage, a new one at the end if there is none.
+  template <typename Stage>
+  static Stage& of_stage(std::vector<Stage>& stages, const std::string& name) {
+    const auto found = std::ranges::find(stages, name, &Stage::stage);
+    if (found != stages.end()) return *found;
+    stages.emplace_back().stage = name;
+    return stages.back();
   }
 
   /// One pass; an error says which records and which model it was.

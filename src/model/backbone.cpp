@@ -1,6 +1,7 @@
 #include "model/backbone.h"
 
 #include <fmt/format.h>
+#include <treble/error.h>
 
 #include <array>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <numeric>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "model/host_view.h"
 
@@ -20,8 +22,10 @@ struct Pass {
   Ops& ops;
   Workspace& workspace;
   std::int64_t total_tokens;
-  TensorView cu_seqlens;  // [N + 1]
-  TensorView cos, sin;    // [T, rotary_dim / 2]
+  TensorView cu_seqlens;   // [N + 1]
+  TensorView cu_keys;      // [N + 1]: borders of the keys that attention reads
+  TensorView prefix_rows;  // [T]: where the tokens stand in their record, if a prefix is kept
+  TensorView cos, sin;     // [T, rotary_dim / 2]
 
   TensorView activations(std::int64_t features) const {
     return workspace.take(ops.activation_dtype(), {total_tokens, features});
@@ -48,11 +52,14 @@ void add_to_stream(const Pass& pass, const LinearWeight& weight, const LinearInp
 }
 
 /// Linear attention with a recurrent state, [T, h], added to x [T, h].
-void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInput& input, const TensorView& x) {
+/// @param kept  of this layer before these tokens, and then after them; or nullptr
+void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const KeptOfLayer* kept, const LinearInput& input,
+               const TensorView& x) {
   const TextConfig& config = pass.config;
   const std::int64_t T = pass.total_tokens;
   const std::int64_t k_heads = config.linear_num_key_heads, v_heads = config.linear_num_value_heads;
   const std::int64_t k_dim = config.linear_key_head_dim, v_dim = config.linear_value_head_dim;
+  const KeptStates states = kept ? std::get<KeptStates>(*kept) : KeptStates{};
 
   const auto [mixed, z, b, a] = take_side_by_side<4>(pass, {config.conv_dim(), config.value_dim(), v_heads, v_heads});
   pass.ops.linear(
@@ -71,7 +78,7 @@ void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInp
                               .conv_weight = weights.conv1d,
                               .A_log = weights.A_log,
                               .dt_bias = weights.dt_bias,
-                              .conv_state = {},
+                              .conv_state = states.conv_state,
                               .cu_seqlens = pass.cu_seqlens,
                               .query = query,
                               .key = key,
@@ -86,7 +93,7 @@ void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInp
                              .out = heads_out,
                              .log_decay = log_decay,
                              .beta = beta,
-                             .recurrent_state = {},
+                             .recurrent_state = states.recurrent_state,
                              .cu_seqlens = pass.cu_seqlens,
                              .scale = 1 / std::sqrt(static_cast<float>(k_dim))});
 
@@ -99,14 +106,24 @@ void run_mixer(const Pass& pass, const DeltaNetWeights& weights, const LinearInp
   add_to_stream(pass, weights.out_proj, gated, x);
 }
 
+/// Keys and values of these tokens [T, width] behind those of the record's tokens before them.
+/// @return all of them, [tokens read, width]
+TensorView append(const Pass& pass, const KeptKeyValues& kept, const TensorView& key_value) {
+  pass.ops.scatter_rows({.rows = key_value, .index = pass.prefix_rows, .x = kept.rows});
+  return kept.rows.rows(0, pass.cu_keys.as<std::int32_t>()[1]);
+}
+
 /// Causal grouped-query attention whose output is gated before o_proj, [T, h], added to x [T, h].
-void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearInput& input, const TensorView& x) {
+/// @param kept  of this layer, to which these tokens are added; or nullptr
+void run_mixer(const Pass& pass, const AttentionWeights& weights, const KeptOfLayer* kept, const LinearInput& input,
+               const TensorView& x) {
   const TextConfig& config = pass.config;
   const std::int64_t T = pass.total_tokens, head_dim = config.head_dim;
   const std::int64_t q_heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
 
-  const auto [query_and_gate, key, value] =
-      take_side_by_side<3>(pass, {q_heads * 2 * head_dim, kv_heads * head_dim, kv_heads * head_dim});
+  const std::int64_t kv_width = kv_heads * head_dim;
+  const auto [query_and_gate, key_value] = take_side_by_side<2>(pass, {q_heads * 2 * head_dim, 2 * kv_width});
+  const TensorView key = key_value.slice(1, 0, kv_width), value = key_value.slice(1, kv_width, 2 * kv_width);
   pass.ops.linear(
       {.input = input,
        .outputs = std::array{Linear::Output{&weights.q_proj, query_and_gate}, Linear::Output{&weights.k_proj, key},
@@ -124,12 +141,14 @@ void run_mixer(const Pass& pass, const AttentionWeights& weights, const LinearIn
                              .eps = config.rms_norm_eps});
 
   const LinearInput gated = pass.ops.linear_input(pass.workspace, T, {&weights.o_proj});
+  const TensorView known = kept ? append(pass, std::get<KeptKeyValues>(*kept), key_value) : key_value;
+  const std::int64_t num_keys = known.size(0);
   pass.ops.attention({.query = query,
-                      .key = key.reshape({T, kv_heads, head_dim}),
-                      .value = value.reshape({T, kv_heads, head_dim}),
+                      .key = known.slice(1, 0, kv_width).reshape({num_keys, kv_heads, head_dim}),
+                      .value = known.slice(1, kv_width, 2 * kv_width).reshape({num_keys, kv_heads, head_dim}),
                       .gate = gate,
                       .cu_seqlens_q = pass.cu_seqlens,
-                      .cu_seqlens_k = pass.cu_seqlens,
+                      .cu_seqlens_k = pass.cu_keys,
                       .causal = true,
                       .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
                       .out = gated});
@@ -168,10 +187,21 @@ std::pair<TensorView, TensorView> make_rotary_tables(const TextConfig& config, c
   return {cos, sin};
 }
 
+void check_fits(const Prefix& prefix, const PackedBatch& batch) {
+  if (batch.num_seqs() != 1)
+    throw Error(ErrorCode::kInternal, fmt::format("backbone: a prefix of {} records, expected 1", batch.num_seqs()));
+  for (const KeptOfLayer& kept : prefix.layers) {
+    const auto* key_values = std::get_if<KeptKeyValues>(&kept);
+    if (key_values && key_values->rows.size(0) < prefix.num_tokens + batch.total_tokens())
+      throw Error(ErrorCode::kInternal, fmt::format("backbone: {} tokens behind {}, expected at most {} in all",
+                                                    batch.total_tokens(), prefix.num_tokens, key_values->rows.size(0)));
+  }
+}
+
 }  // namespace
 
 TensorView run_backbone(const Model& model, const PackedBatch& batch, const TensorView& media_features, Ops& ops,
-                        Workspace& workspace, const Trace& trace) {
+                        Workspace& workspace, const Trace& trace, Prefix* prefix) {
   const TextConfig& config = model.config.text;
   const BackboneWeights& weights = model.backbone;
   const std::int64_t T = batch.total_tokens();
@@ -179,7 +209,15 @@ TensorView run_backbone(const Model& model, const PackedBatch& batch, const Tens
 
   const Workspace::Scope scope(workspace);
   const auto [cos, sin] = make_rotary_tables(config, batch, ops, workspace);
-  const Pass pass{config, ops, workspace, T, host_view(batch.cu_seqlens), cos, sin};
+  std::vector<std::int32_t> cu_keys = batch.cu_seqlens, prefix_rows;
+  if (prefix) {
+    check_fits(*prefix, batch);
+    cu_keys.back() += static_cast<std::int32_t>(prefix->num_tokens);
+    prefix_rows.resize(static_cast<std::size_t>(T));
+    std::iota(prefix_rows.begin(), prefix_rows.end(), static_cast<std::int32_t>(prefix->num_tokens));
+  }
+  const Pass pass{config, ops, workspace, T, host_view(batch.cu_seqlens), host_view(cu_keys), host_view(prefix_rows),
+                  cos,    sin};
   const TensorView x = pass.activations(config.hidden_size);  // the residual stream
 
   ops.embedding({.ids = ops.upload(workspace, host_view(batch.input_ids)), .table = weights.embed_tokens, .out = x});
@@ -192,7 +230,8 @@ TensorView run_backbone(const Model& model, const PackedBatch& batch, const Tens
       const Workspace::Scope mixer_scope(workspace);
       const LinearInput input = mixer_input(pass, layer);
       ops.rms_norm({.x = x, .weight = layer.input_layernorm, .eps = config.rms_norm_eps, .out = input});
-      std::visit([&](const auto& mixer) { run_mixer(pass, mixer, input, x); }, layer.mixer);
+      const KeptOfLayer* kept = prefix ? &prefix->layers[i] : nullptr;
+      std::visit([&](const auto& mixer) { run_mixer(pass, mixer, kept, input, x); }, layer.mixer);
     }
     if (trace) trace(fmt::format("layer{:02}.mixer", i), x);
     {
@@ -204,6 +243,7 @@ TensorView run_backbone(const Model& model, const PackedBatch& batch, const Tens
     if (trace) trace(fmt::format("layer{:02}.out", i), x);
   }
   ops.rms_norm({.x = x, .weight = weights.norm, .eps = config.rms_norm_eps, .out = hidden});
+  if (prefix) prefix->num_tokens += T;
   return hidden;
 }
 

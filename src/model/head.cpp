@@ -1,6 +1,8 @@
 #include "model/head.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "model/host_view.h"
 
@@ -14,6 +16,7 @@ struct Pass {
   const HeadConfig& config;
   Ops& ops;
   Workspace& workspace;
+  std::int64_t rows_at_once;  // of the memory, that go through a product together
 
   TensorView rows(std::int64_t count, std::int64_t features) const {
     return workspace.take(DType::kF32, {count, features});
@@ -58,21 +61,37 @@ struct Pass {
   }
 };
 
+/// Keys and values of the memory [T, w] -> [T, 2 w], from the workspace.
+/// @param norm  of the memory before it is projected, or nullptr
+TensorView project_memory(const Pass& pass, const LayerNormWeights* norm, const LinearWeight& key_value,
+                          const TensorView& memory) {
+  const std::int64_t T = memory.size(0);
+  const TensorView out = pass.rows(T, key_value.out_features());
+  for (std::int64_t begin = 0; begin < T; begin += pass.rows_at_once) {
+    const Workspace::Scope scope(pass.workspace);
+    const std::int64_t end = std::min(T, begin + pass.rows_at_once);
+    TensorView input = memory.rows(begin, end);
+    if (norm) {
+      input = pass.rows(end - begin, memory.size(1));
+      pass.norm(*norm, memory.rows(begin, end), input);
+    }
+    pass.apply(key_value, input, out.rows(begin, end));
+  }
+  return out;
+}
+
 /// Pre-norm: the options of a record, all questions together, look for their evidence in the record.
 /// options [O, w] in and out; memory [T, w]
 void run_evidence_layer(const Pass& pass, const EvidenceLayerWeights& weights, const TensorView& options,
                         const TensorView& cu_options, const TensorView& memory, const TensorView& cu_seqlens) {
   const Workspace::Scope scope(pass.workspace);
   const TensorView normed = pass.rows(options.size(0), options.size(1));
-  const TensorView evidence = pass.rows(memory.size(0), memory.size(1));
   pass.norm(weights.query_norm, options, normed);
-  pass.norm(weights.memory_norm, memory, evidence);
   {
     const Workspace::Scope attention_scope(pass.workspace);
-    const std::int64_t w = pass.config.width;
-    const TensorView query = pass.rows(options.size(0), w), key_value = pass.rows(memory.size(0), 2 * w);
+    const TensorView query = pass.rows(options.size(0), pass.config.width);
     pass.apply(weights.attention.query, normed, query);
-    pass.apply(weights.attention.key_value, evidence, key_value);
+    const TensorView key_value = project_memory(pass, &weights.memory_norm, weights.attention.key_value, memory);
     pass.add_attention(weights.attention, query, cu_options, key_value, cu_seqlens, options);
   }
   pass.norm(weights.feedforward_norm, options, normed);
@@ -80,10 +99,9 @@ void run_evidence_layer(const Pass& pass, const EvidenceLayerWeights& weights, c
 }
 
 /// Pre-norm: the fields of a record look at each other, then at the record.
-/// fields [Q, w] in and out; memory_key_value [T, 2 w]: the memory, not normed, as this layer reads it
+/// fields [Q, w] in and out; memory [T, w], which this layer does not norm
 void run_decoder_layer(const Pass& pass, const DecoderLayerWeights& weights, const TensorView& fields,
-                       const TensorView& cu_questions, const TensorView& memory_key_value,
-                       const TensorView& cu_seqlens) {
+                       const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
   const Workspace::Scope scope(pass.workspace);
   const std::int64_t num_fields = fields.size(0), w = pass.config.width;
   const TensorView normed = pass.rows(num_fields, w), self = pass.rows(num_fields, 3 * w);
@@ -94,23 +112,14 @@ void run_decoder_layer(const Pass& pass, const DecoderLayerWeights& weights, con
                                          Linear::Output{&weights.self_attn.key_value, key_value}}});
   pass.add_attention(weights.self_attn, query, cu_questions, key_value, cu_questions, fields);
   pass.norm(weights.norm2, fields, normed);
-  pass.apply(weights.multihead_attn.query, normed, query);
-  pass.add_attention(weights.multihead_attn, query, cu_questions, memory_key_value, cu_seqlens, fields);
+  {
+    const Workspace::Scope memory_scope(pass.workspace);
+    const TensorView memory_key_value = project_memory(pass, nullptr, weights.multihead_attn.key_value, memory);
+    pass.apply(weights.multihead_attn.query, normed, query);
+    pass.add_attention(weights.multihead_attn, query, cu_questions, memory_key_value, cu_seqlens, fields);
+  }
   pass.norm(weights.norm3, fields, normed);
   pass.add_feedforward(weights.linear1, weights.linear2, normed, fields);
-}
-
-/// The decoder layers, each with the memory's keys and values: projections of one input, so one call.
-/// fields [Q, w] in and out; memory [T, w]
-void run_decoder(const Pass& pass, const std::vector<DecoderLayerWeights>& layers, const TensorView& fields,
-                 const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
-  const Workspace::Scope scope(pass.workspace);
-  std::vector<Linear::Output> key_values;
-  for (const DecoderLayerWeights& layer : layers)
-    key_values.push_back({&layer.multihead_attn.key_value, pass.rows(memory.size(0), 2 * pass.config.width)});
-  pass.ops.linear({.input = memory, .outputs = key_values});
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    run_decoder_layer(pass, layers[i], fields, cu_questions, key_values[i].out, cu_seqlens);
 }
 
 /// out [Q, w] = softmax over the question's own options of (option . query / sqrt(w)), times the options.
@@ -129,39 +138,62 @@ void summarise_options(const Pass& pass, const PackedBatch& batch, const TensorV
                       .out = out});
 }
 
-}  // namespace
+/// What the head reads of the records: a memory row per token, and means over the spans, all f32.
+struct Reading {
+  TensorView memory;              // [T, w]
+  TensorView last;                // [N, h]: each record's last token
+  TensorView questions, options;  // [Q, h], [O, h]
+};
 
-std::vector<float> run_head(const Model& model, const PackedBatch& batch, const TensorView& hidden, Ops& ops,
-                            Workspace& workspace) {
-  const HeadWeights& weights = model.head;
-  const Pass pass{model.config.head, ops, workspace};
-  const Workspace::Scope scope(workspace);
-  const std::int64_t T = batch.total_tokens(), N = batch.num_seqs(), Q = batch.num_questions(), O = batch.num_options();
-  const std::int64_t h = model.config.head.hidden_size, w = model.config.head.width;
+/// A reading's means, from the workspace.
+void take_means(const Pass& pass, const PackedBatch& batch, Reading& reading) {
+  const std::int64_t h = pass.config.hidden_size;
+  reading.last = pass.rows(batch.num_seqs(), h);
+  reading.questions = pass.rows(batch.num_questions(), h);
+  reading.options = pass.rows(batch.num_options(), h);
+}
 
-  const TensorView cu_seqlens = host_view(batch.cu_seqlens);
-  const TensorView cu_questions = host_view(batch.cu_questions), cu_options = host_view(batch.cu_options);
-  const TensorView owner = host_view(batch.option_question), record = host_view(batch.question_record);
-  std::vector<std::int32_t> last_spans, each_question;  // [N, 2]: each record's last token; [Q + 1]: 0, 1, ... Q
+/// @param normed  [T - first, h] f32: of the tokens from the first that a span holds
+void fill_means(const Pass& pass, const PackedBatch& batch, const TensorView& normed, std::int32_t first,
+                const Reading& reading) {
+  const auto mean = [&](std::vector<std::int32_t> spans, const TensorView& out) {
+    for (std::int32_t& border : spans) border -= first;
+    pass.ops.span_mean({.rows = normed, .index = {}, .spans = host_view(spans, {out.size(0), 2}), .out = out});
+  };
+  std::vector<std::int32_t> last_spans;  // [N, 2]
   for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i) {
     last_spans.push_back(batch.cu_seqlens[i] - 1);
     last_spans.push_back(batch.cu_seqlens[i]);
   }
-  for (std::int32_t i = 0; i <= static_cast<std::int32_t>(Q); ++i) each_question.push_back(i);
+  mean(last_spans, reading.last);
+  mean(batch.question_spans, reading.questions);
+  mean(batch.option_spans, reading.options);
+}
 
-  // What is read of the record: a memory row per token, and means over the spans.
-  const TensorView memory = pass.rows(T, w);
-  const TensorView last = pass.rows(N, h), asked = pass.rows(Q, h), context = pass.rows(O, h),
-                   lexical = pass.rows(O, h);
-  {
-    const Workspace::Scope normed_scope(workspace);
-    const TensorView x = pass.rows(T, h);
-    pass.norm(weights.hidden_norm, hidden, x);
-    pass.apply(weights.memory_projection, x, memory);
-    ops.span_mean({.rows = x, .index = {}, .spans = host_view(last_spans, {N, 2}), .out = last});
-    ops.span_mean({.rows = x, .index = {}, .spans = host_view(batch.question_spans, {Q, 2}), .out = asked});
-    ops.span_mean({.rows = x, .index = {}, .spans = host_view(batch.option_spans, {O, 2}), .out = context});
-  }
+/// The first token that a span holds; of no spans the last token.
+std::int32_t first_spanned(const PackedBatch& batch) {
+  std::int32_t first = static_cast<std::int32_t>(batch.total_tokens()) - 1;
+  for (const std::vector<std::int32_t>* spans : {&batch.question_spans, &batch.option_spans})
+    for (std::size_t i = 0; i < spans->size(); i += 2) first = std::min(first, (*spans)[i]);
+  return first;
+}
+
+/// @return [O] logits
+std::vector<float> decide(const Pass& pass, const Model& model, const PackedBatch& batch, const Reading& reading) {
+  const HeadWeights& weights = model.head;
+  Ops& ops = pass.ops;
+  Workspace& workspace = pass.workspace;
+  const std::int64_t N = batch.num_seqs(), Q = batch.num_questions(), O = batch.num_options();
+  const std::int64_t h = model.config.head.hidden_size, w = model.config.head.width;
+  const TensorView &memory = reading.memory, &asked = reading.questions;
+
+  const TensorView cu_seqlens = host_view(batch.cu_seqlens);
+  const TensorView cu_questions = host_view(batch.cu_questions), cu_options = host_view(batch.cu_options);
+  const TensorView owner = host_view(batch.option_question), record = host_view(batch.question_record);
+  std::vector<std::int32_t> each_question(static_cast<std::size_t>(Q) + 1);  // 0, 1, ... Q
+  std::iota(each_question.begin(), each_question.end(), 0);
+
+  const TensorView lexical = pass.rows(O, h);
   ops.span_mean({.rows = model.output_embedding,
                  .index = host_view(batch.input_ids),
                  .spans = host_view(batch.option_spans, {O, 2}),
@@ -169,7 +201,7 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
 
   // Options: their place in the record, their own words, their question; then the evidence.
   const TensorView options = pass.rows(O, w);
-  pass.apply(weights.option_context_projection, context, options);
+  pass.apply(weights.option_context_projection, reading.options, options);
   pass.apply(weights.option_lexical_projection, lexical, options, Epilogue::kAdd);
   {
     const Workspace::Scope question_scope(workspace);
@@ -188,12 +220,13 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
     const TensorView summary = pass.rows(Q, w), whole = pass.rows(N, w);
     summarise_options(pass, batch, fields, options, each_question, summary);
     pass.norm(weights.option_summary_norm, summary, summary);
-    pass.apply(weights.global_projection, last, whole);
+    pass.apply(weights.global_projection, reading.last, whole);
     ops.add_rows({.x = fields, .rows = summary, .index = {}});
     ops.add_rows({.x = fields, .rows = whole, .index = record});
     ops.add_rows({.x = fields, .rows = weights.type_embedding, .index = host_view(batch.question_types)});
   }
-  run_decoder(pass, weights.layers, fields, cu_questions, memory, cu_seqlens);
+  for (const DecoderLayerWeights& layer : weights.layers)
+    run_decoder_layer(pass, layer, fields, cu_questions, memory, cu_seqlens);
 
   // Scores: do the option's words fit the question, and do field and option agree?
   pass.norm(weights.field_norm, fields, fields);
@@ -203,7 +236,8 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
   pass.apply(weights.residual_scorer_in, features, inner, Epilogue::kGelu);
   pass.apply(weights.residual_scorer_out, inner, residual);
 
-  ops.add_rows({.x = asked, .rows = last, .index = record});  // the anchor: question plus the record's last token
+  ops.add_rows(
+      {.x = asked, .rows = reading.last, .index = record});  // the anchor: question plus the record's last token
   const TensorView logits = workspace.take(DType::kF32, {O});
   ops.option_logits({.fields = fields,
                      .options = options,
@@ -218,6 +252,64 @@ std::vector<float> run_head(const Model& model, const PackedBatch& batch, const 
   std::vector<float> on_host(static_cast<std::size_t>(O));
   ops.download(logits, on_host.data());
   return on_host;
+}
+
+}  // namespace
+
+std::vector<float> run_head(const Model& model, const PackedBatch& batch, const TensorView& hidden, Ops& ops,
+                            Workspace& workspace) {
+  const std::int64_t T = batch.total_tokens();
+  const Pass pass{model.config.head, ops, workspace, T};
+  const Workspace::Scope scope(workspace);
+  Reading reading;
+  reading.memory = pass.rows(T, model.config.head.width);
+  take_means(pass, batch, reading);
+  {
+    const Workspace::Scope normed_scope(workspace);
+    const TensorView x = pass.rows(T, model.config.head.hidden_size);
+    pass.norm(model.head.hidden_norm, hidden, x);
+    pass.apply(model.head.memory_projection, x, reading.memory);
+    fill_means(pass, batch, x, 0, reading);
+  }
+  return decide(pass, model, batch, reading);
+}
+
+HeadMemory take_head_memory(const Model& model, const PackedBatch& batch, Ops& ops, Workspace& workspace) {
+  const std::int64_t T = batch.total_tokens();
+  const std::int32_t first = first_spanned(batch);
+  return {workspace.take(DType::kF32, {T, model.config.head.width}), first,
+          workspace.take(ops.activation_dtype(), {T - first, model.config.head.hidden_size})};
+}
+
+void add_to_head_memory(const Model& model, const TensorView& hidden, std::int64_t begin, const HeadMemory& memory,
+                        Ops& ops, Workspace& workspace) {
+  const std::int64_t end = begin + hidden.size(0);
+  const Pass pass{model.config.head, ops, workspace, hidden.size(0)};
+  const Workspace::Scope scope(workspace);
+  const TensorView x = pass.rows(hidden.size(0), hidden.size(1));
+  pass.norm(model.head.hidden_norm, hidden, x);
+  pass.apply(model.head.memory_projection, x, memory.rows.rows(begin, end));
+  const std::int64_t first = std::max<std::int64_t>(begin, memory.first_spanned);
+  if (first >= end) return;
+  std::vector<std::int32_t> index(static_cast<std::size_t>(end - first));
+  std::iota(index.begin(), index.end(), static_cast<std::int32_t>(first - memory.first_spanned));
+  ops.scatter_rows({.rows = hidden.rows(first - begin, end - begin), .index = host_view(index), .x = memory.spanned});
+}
+
+std::vector<float> run_head(const Model& model, const PackedBatch& batch, const HeadMemory& memory,
+                            std::int64_t rows_at_once, Ops& ops, Workspace& workspace) {
+  const Pass pass{model.config.head, ops, workspace, rows_at_once};
+  const Workspace::Scope scope(workspace);
+  Reading reading;
+  reading.memory = memory.rows;
+  take_means(pass, batch, reading);
+  {
+    const Workspace::Scope normed_scope(workspace);
+    const TensorView x = pass.rows(memory.spanned.size(0), memory.spanned.size(1));
+    pass.norm(model.head.hidden_norm, memory.spanned, x);
+    fill_means(pass, batch, x, memory.first_spanned, reading);
+  }
+  return decide(pass, model, batch, reading);
 }
 
 }  // namespace treble

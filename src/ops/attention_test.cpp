@@ -238,6 +238,47 @@ TEST_CASE("attention: queries are the last rows of their sequence") {
   }
 }
 
+TEST_CASE("attention: a sequence read in pieces, over the keys kept so far, equals one call") {
+  for (const Backend& backend : backends()) {
+    for (const Heads heads : {Heads{4, 2, 256}, Heads{3, 1, 40}}) {
+      OpTest test("attention", backend, 12);
+      constexpr std::int32_t kTokens = 330;
+      Inputs inputs = random_inputs(test, test.act(), heads, {kTokens}, {kTokens});
+      add_gate(test, inputs);
+      const TensorView whole = run(test, inputs);
+      test.expect(whole, define(inputs), tolerance_of(test, inputs));
+      const Tolerance close = backend.is_batch_invariant ? Tolerance{0, 0} : tolerance_of(test, inputs);
+      // Keys and values lie side by side in rows of which later ones are not written yet.
+      const std::int64_t kv_heads = heads.num_kv_heads;
+      const TensorView kept = test.output(test.act(), {kTokens + 64, 2 * kv_heads * heads.head_dim});
+      std::int32_t begin = 0;
+      for (const std::int32_t end : {64, 256, kTokens}) {
+        std::vector<std::int32_t> rows;
+        for (std::int32_t row = begin; row < end; ++row) rows.push_back(row);
+        const TensorView index = test.host_integers({end - begin}, rows);
+        const std::int64_t width = kv_heads * heads.head_dim;
+        const auto keep = [&](const TensorView& from, std::int64_t first) {
+          test.ops().scatter_rows({.rows = from.rows(begin, end).reshape({end - begin, width}),
+                                   .index = index,
+                                   .x = kept.slice(1, first, first + width)});
+        };
+        keep(inputs.key.view, 0);
+        keep(inputs.value.view, width);
+        Inputs piece = inputs;
+        piece.q_borders = {0, end - begin};
+        piece.k_borders = {0, end};
+        piece.query.view = inputs.query.view.rows(begin, end);
+        piece.gate.view = inputs.gate.view.rows(begin, end);
+        const TensorView known = kept.rows(0, end).reshape({end, 2 * kv_heads, heads.head_dim});
+        piece.key.view = known.slice(1, 0, kv_heads);
+        piece.value.view = known.slice(1, kv_heads, 2 * kv_heads);
+        test.expect(run(test, piece), test.read(whole.rows(begin, end)), close);
+        begin = end;
+      }
+    }
+  }
+}
+
 TEST_CASE("attention: packed sequences, also empty ones, give what they give alone") {
   for (const Backend& backend : backends()) {
     const Lengths lengths = {70, 0, 129, 1, 33, 200, 2};

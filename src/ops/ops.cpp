@@ -351,6 +351,13 @@ void Ops::scatter_rows(const ScatterRows& args) {
   do_scatter_rows(args);
 }
 
+void Ops::fill_zero(const FillZero& args) {
+  const Checker check("fill_zero");
+  check.require((args.x.dtype() == kF32 || args.x.dtype() == kBF16) && args.x.is_contiguous(),
+                fmt::format("x is {}, expected contiguous f32 or bf16", args.x.describe()));
+  do_fill_zero(args);
+}
+
 void Ops::normalize_patches(const NormalizePatches& args) {
   const Checker check("normalize_patches");
   constexpr std::int64_t kChannels = 3, kFrames = 2;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -204,6 +205,11 @@ struct ScatterRows {
   TensorView x;      // [T, h] act
 };
 
+/// x = 0: states before the first token.
+struct FillZero {
+  TensorView x;  // contiguous; f32 or bf16
+};
+
 /// What the vision tower reads, from the 8-bit levels of an image's or a clip's patches: out = (level - mean) /
 /// deviation, each step in fp32. A patch has two frames; levels of one fill both.
 struct NormalizePatches {
@@ -303,6 +309,9 @@ class Ops {
   /// Takes the scratch memory of a plan, after checking that weights and activations will fit beside it.
   /// @throws Error kDevice: they do not; it says what is needed, what is free and what to change
   virtual void reserve(const MemoryNeeds& needs);
+  /// Bytes that weights, activations and scratch may take beside what they have taken already, as the device and its
+  /// options are now. The largest number for a backend that has only the host's memory.
+  virtual std::size_t room() const { return std::numeric_limits<std::size_t>::max(); }
   /// Zeros for a backend that reads weights where they are and has only the host's memory.
   virtual HeldMemory held_memory() const { return {}; }
   /// Returns when all calls before it are done: for measurements.
@@ -329,6 +338,7 @@ class Ops {
   void gelu(const Gelu& args);
   void add_rows(const AddRows& args);
   void scatter_rows(const ScatterRows& args);
+  void fill_zero(const FillZero& args);
   void normalize_patches(const NormalizePatches& args);
   void add_interpolated_rows(const AddInterpolatedRows& args);
   void axial_rotary_tables(const AxialRotaryTables& args);
@@ -355,6 +365,7 @@ class Ops {
   virtual void do_gelu(const Gelu& args) = 0;
   virtual void do_add_rows(const AddRows& args) = 0;
   virtual void do_scatter_rows(const ScatterRows& args) = 0;
+  virtual void do_fill_zero(const FillZero& args) = 0;
   virtual void do_normalize_patches(const NormalizePatches& args) = 0;
   virtual void do_add_interpolated_rows(const AddInterpolatedRows& args) = 0;
   virtual void do_axial_rotary_tables(const AxialRotaryTables& args) = 0;

@@ -34,6 +34,20 @@ TEST_CASE("scatter_rows: a row outside the target is an error, not a write past 
   }
 }
 
+TEST_CASE("fill_zero: every element of the view becomes 0, and no other") {
+  for (const Backend& backend : backends()) {
+    OpTest test("fill_zero", backend, 63);
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const Operand x = test.normal(dtype, {5, 3, 7});
+      test.ops().fill_zero({.x = x.view.rows(1, 3)});
+      std::vector<double> expected = x.values;
+      for (std::size_t i = 21; i < 63; ++i) expected[i] = 0;
+      test.expect(x, expected, {0, 0});
+      CHECK_THROWS_AS(test.ops().fill_zero({.x = x.view.slice(1, 0, 2)}), Error);
+    }
+  }
+}
+
 TEST_CASE(
     "normalize_patches: values are (level - mean) / deviation, to the last bit; one frame's levels fill both frames") {
   constexpr std::array<float, 3> kMean = {127.5f, 100.25f, 3}, kDeviation = {127.5f, 50, 70.125f};

@@ -31,6 +31,11 @@ class Answers(ProgramTest):
             request, options = with_limit(REQUESTS[name])
             self.check_close(self.answer(request, *options), EXPECTED[name]["response"], ONE_STEP)
 
+    def test_a_prompt_longer_than_a_pass_is_answered_alike_pictures_and_all(self):
+        for name in ("three_types", "image_and_videos", "long_state"):
+            response = self.answer(REQUESTS[name], "--pass-tokens", "128")
+            self.check_close(response, EXPECTED[name]["response"], ONE_STEP)
+
     def test_pictures_come_as_paths_beside_the_request_data_urls_or_objects(self):
         request, (path,) = REQUESTS["one_image"], REQUESTS["one_image"]["images"]
         shutil.copyfile(path, self.folder / "receipt.png")

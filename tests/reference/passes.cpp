@@ -107,7 +107,14 @@ void run_pass(const Arguments& args, Pipeline& pipeline, std::span<const Encoded
               SafetensorsWriter& writer) {
   const auto width = static_cast<std::size_t>(pipeline.model().config.text.hidden_size);
   HiddenObserver observer;
-  if (args.has_hidden) {
+  std::map<std::string, std::size_t> written;  // bytes of each stage of a record that is read in pieces
+  if (args.has_hidden && pass.size() == 1) {
+    observer = [&](const std::string& stage, std::span<const float> rows) {
+      std::size_t& offset = written[stage];
+      writer.write(fmt::format("{}.{}", first, stage), offset, std::as_bytes(rows));
+      offset += rows.size_bytes();
+    };
+  } else if (args.has_hidden) {
     observer = [&](const std::string& stage, std::span<const float> rows) {
       for (std::size_t i = 0, row = 0; i < pass.size(); row += pass[i++].input_ids.size()) {
         const auto own = rows.subspan(row * width, pass[i].input_ids.size() * width);

@@ -128,6 +128,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t num_bytes, c
   std::memcpy(to, from, num_bytes);
   return cudaSuccess;
 }
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t num_bytes, cudaStream_t) {
+  std::memset(memory, value, num_bytes);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = nullptr;
   return cudaSuccess;

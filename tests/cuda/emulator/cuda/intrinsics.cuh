@@ -82,6 +82,11 @@ inline float multiply_add(float x, float y, float z) {
   return std::fma(x, y, z);
 }
 
+inline float larger_magnitude(float x, float y) {
+  x = std::abs(x), y = std::abs(y);
+  return x < y || y != y ? y : x;
+}
+
 inline float exp_approximately(float x) {
   return std::exp(x);
 }
