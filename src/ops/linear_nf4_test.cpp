@@ -97,6 +97,33 @@ std::vector<double> transposed(const std::vector<double>& values, std::int64_t r
   return out;
 }
 
+/// input W^T, with W [out_features, in_features] row by row.
+std::vector<double> product(const Operand& input, std::int64_t in_features, const std::vector<double>& values) {
+  const std::int64_t total_tokens = std::ssize(input.values) / in_features;
+  const std::int64_t out_features = std::ssize(values) / in_features;
+  std::vector<double> result;
+  for (std::int64_t t = 0; t < total_tokens; ++t) {
+    for (std::int64_t o = 0; o < out_features; ++o) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < in_features; ++i)
+        sum += input[t * in_features + i] * values[static_cast<std::size_t>(o * in_features + i)];
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+/// silu(gate) up, rounded as the operation rounds.
+std::vector<double> swiglu(DType act, const std::vector<double>& gate, const std::vector<double>& up) {
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double g = rounded(act, gate[i]);
+    const double silu = rounded(act, g / (1 + std::exp(-g)));
+    expected.push_back(rounded(act, silu * rounded(act, up[i])));
+  }
+  return expected;
+}
+
 }  // namespace
 
 TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, in every dtype, blocks across rows") {
@@ -138,34 +165,16 @@ TEST_CASE("linear nf4: products and SwiGLU of codes, beside plain weights of the
       const std::array<Linear::Output, 2> outputs = {Linear::Output{&weight.linear, out}, {&dense, dense_out}};
       test.ops().linear({.input = input.view, .outputs = outputs});
 
-      const auto product = [&](const std::vector<double>& values) {
-        std::vector<double> result;
-        for (std::int64_t t = 0; t < total_tokens; ++t) {
-          for (std::int64_t o = 0; o < kOut; ++o) {
-            double sum = 0;
-            for (std::int64_t i = 0; i < kIn; ++i)
-              sum += input[t * kIn + i] * values[static_cast<std::size_t>(o * kIn + i)];
-            result.push_back(sum);
-          }
-        }
-        return result;
-      };
       // Scales around 0.125: terms of about 0.1 * 0.1.
       const Tolerance close = tolerance(test.act(), kIn, 0.01);
-      const std::vector<double> gate = product(weight.values), up = product(plain.values);
+      const std::vector<double> gate = product(input, kIn, weight.values), up = product(input, kIn, plain.values);
       test.expect(out, gate, close);
       test.expect(dense_out, up, close);
 
       const TensorView activated = test.output(test.act(), {total_tokens, kOut});
       test.ops().linear_swiglu({.input = input.view, .gate = &weight.linear, .up = &dense, .out = activated});
-      std::vector<double> expected;
-      for (std::size_t i = 0; i < gate.size(); ++i) {
-        const double g = rounded(test.act(), gate[i]);
-        const double silu = rounded(test.act(), g / (1 + std::exp(-g)));
-        expected.push_back(rounded(test.act(), silu * rounded(test.act(), up[i])));
-      }
       const Tolerance chain = tolerance(test.act(), kIn, 0.02, 4);
-      test.expect(activated, expected, chain);
+      test.expect(activated, swiglu(test.act(), gate, up), chain);
     }
   }
 }
@@ -206,6 +215,43 @@ TEST_CASE("linear nf4: Linears whose outputs lie side by side give what each giv
         // Two sums in fp32, of numbers of about 1.
         test.expect(wide.view, expected, tolerance(DType::kF32, 2, 2));
       }
+    }
+  }
+}
+
+TEST_CASE("linear nf4: weights as releases have them, codes after codes: products, sums and SwiGLU") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear nf4", backend, 64);
+    constexpr std::int64_t kIn = 1024, kRows[] = {64, 16, 32, 16, 48}, kAll = 176, kInner = 96;
+    std::vector<Nf4Case> cases;
+    for (unsigned i = 0; i < 7; ++i)
+      cases.push_back(make_nf4(test.ops(), {i < 5 ? kRows[i] : kInner, kIn, true, DType::kBF16}, 40 + i));
+    for (Nf4Case& one : cases) {
+      const TensorView codes(one.codes.data(), DType::kU8, {std::ssize(one.codes)});
+      one.linear.weight = test.ops().place_weight(codes);
+    }
+    std::vector<double> values;
+    for (std::size_t i = 0; i < 5; ++i) values.insert(values.end(), cases[i].values.begin(), cases[i].values.end());
+    // Scales around 0.125: terms of about 0.1 * 0.1.
+    const Tolerance close = tolerance(test.act(), kIn, 0.01, 2), chain = tolerance(test.act(), kIn, 0.02, 4);
+    for (const std::int64_t total_tokens : {1, 70, 300}) {
+      const Operand input = test.normal(test.act(), {total_tokens, kIn}, 0.1);
+      const Operand wide = test.normal(test.act(), {total_tokens, kAll}, 0.1);
+      std::vector<double> expected = product(input, kIn, values);
+      for (const Epilogue epilogue : {Epilogue::kAdd, Epilogue::kStore}) {
+        std::vector<Linear::Output> outputs;
+        for (std::int64_t i = 0, begin = 0; i < 5; begin += kRows[i++])
+          outputs.push_back(
+              {&cases[static_cast<std::size_t>(i)].linear, wide.view.slice(1, begin, begin + kRows[i]), epilogue});
+        test.ops().linear({.input = input.view, .outputs = outputs});
+        std::vector<double> sums = expected;
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += epilogue == Epilogue::kAdd ? wide.values[i] : 0;
+        test.expect(wide.view, sums, close);
+      }
+      const TensorView out = test.output(test.act(), {total_tokens, kInner});
+      test.ops().linear_swiglu({.input = input.view, .gate = &cases[5].linear, .up = &cases[6].linear, .out = out});
+      const std::vector<double> gate = product(input, kIn, cases[5].values), up = product(input, kIn, cases[6].values);
+      test.expect(out, swiglu(test.act(), gate, up), chain);
     }
   }
 }
