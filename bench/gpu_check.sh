@@ -79,6 +79,10 @@ if [[ $mode == all ]]; then
   bench 27b --weights int8-convrot --tokens 64,298,1502,2270 --repeats 20
   bench 27b --weights int8-convrot --tokens 298,2270 --repeats 5 --profile
   bench 27b --weights int8-convrot --tokens 1502 --batch 16 --repeats 3 --pass-tokens 24576
+  bench 27b --weights nf4 --tokens 64,298,1502,2270,4500 --repeats 20 --pass-tokens 5120
+  bench 27b --weights nf4 --tokens 298,2270 --repeats 5 --profile
+  bench 27b --weights nf4 --kernels sm80 --tokens 298,1502,2270,4500 --repeats 10 --pass-tokens 5120
+  bench 27b --weights nf4 --tokens 1502 --batch 16 --repeats 3 --pass-tokens 24576
 fi
 printf '%s\n' "${table[@]}" | tee "$out/table.txt"
 if [[ $(printf '%s\n' "${table[@]}") == *FAILED* ]]; then
