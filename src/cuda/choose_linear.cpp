@@ -39,10 +39,8 @@ Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_ca
   return fits && has_wgmma(compute_capability, kernels) ? Int8LinearKernel::kWgmmaSm90 : Int8LinearKernel::kMmaSm80;
 }
 
-bool are_plain(const LinearWeight& gate, const LinearWeight& up) {
-  const auto is_plain = [](const LinearWeight& weight) {
-    return weight.format == WeightFormat::kDense && !weight.bias;
-  };
+bool are_plain(WeightFormat format, const LinearWeight& gate, const LinearWeight& up) {
+  const auto is_plain = [&](const LinearWeight& weight) { return weight.format == format && !weight.bias; };
   return is_plain(gate) && is_plain(up);
 }
 

@@ -68,8 +68,8 @@ struct SwigluShape {
   bool is_ordered;  ///< up lies after gate, less than 2^40 bytes away: one tensor map reads both
 };
 
-/// Whether both are bf16 matrices without a bias.
-bool are_plain(const LinearWeight& gate, const LinearWeight& up);
+/// Whether both are stored so, without a bias.
+bool are_plain(WeightFormat format, const LinearWeight& gate, const LinearWeight& up);
 /// Whether both are 8-bit codes, and the same codes of their input serve them.
 bool read_same_codes(const LinearWeight& one, const LinearWeight& other);
 

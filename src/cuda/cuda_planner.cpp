@@ -6,7 +6,6 @@
 
 #include "cuda/alignment.h"
 #include "cuda/borders.h"
-#include "cuda/check_format.h"
 #include "cuda/choose_attention.h"
 #include "cuda/choose_linear.h"
 #include "cuda/choose_quantizer.h"
@@ -57,16 +56,16 @@ void CudaPlanner::plan_products(const LinearInput& input, std::span<const Linear
   const std::int64_t num_tokens = input.num_rows(), in_features = input.width();
   const bool is_split = input.plain && input.plain.dtype() == DType::kF32;
   bool has_terms = false;
-  std::int64_t num_wide_biases = 0;
+  std::int64_t num_wide_biases = 0, num_nf4_rows = 0;
   for (const Linear::Output& output : outputs) {
     if (output.weight->format != WeightFormat::kInt8 && output.weight->bias &&
         (is_split || output.out.dtype() == DType::kF32))
       num_wide_biases += output.out.size(1);
+    if (output.weight->format == WeightFormat::kNf4) num_nf4_rows += output.out.size(1);
   }
   if (num_wide_biases > 0) take_bias(scratch_, num_wide_biases);
   std::vector<QuantizedInput> codes;
   for (const Linear::Output& output : outputs) {
-    check_format(*output.weight);
     const std::int64_t out_features = output.out.size(1);
     if (output.weight->format == WeightFormat::kInt8) {
       const auto serves = [&](const QuantizedInput& form) { return form.serves(*output.weight); };
@@ -75,10 +74,13 @@ void CudaPlanner::plan_products(const LinearInput& input, std::span<const Linear
       continue;
     }
     const LinearKernel kernel = choose_linear({input.plain.dtype(), num_tokens, out_features, in_features, true});
-    if (kernel == LinearKernel::kFewRows) continue;
-    if (is_split && !has_terms) take_terms(scratch_, activation_dtype(), num_tokens, in_features);
-    has_terms = true;
+    const bool reads_terms = is_split && kernel != LinearKernel::kFewRows;
+    if (reads_terms && !has_terms) take_terms(scratch_, activation_dtype(), num_tokens, in_features);
+    has_terms = has_terms || reads_terms;
     const Workspace::Scope output_scope(scratch_);
+    // Outputs side by side are one product.
+    if (output.weight->format == WeightFormat::kNf4) take_nf4_rows(scratch_, num_nf4_rows, in_features);
+    if (kernel == LinearKernel::kFewRows) continue;
     const bool is_narrow = output.out.dtype() == DType::kBF16;
     const bool is_aside = kernel == LinearKernel::kTiles ? output.epilogue == Epilogue::kAdd : is_split && is_narrow;
     if (is_aside) take_sums(scratch_, num_tokens, out_features);
@@ -92,12 +94,17 @@ void CudaPlanner::do_linear(const Linear& args) {
 void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
   // Loaded weights, and activations of whole rows, are aligned, and up is loaded after gate.
   const bool is_int8 = read_same_codes(*args.gate, *args.up);
+  const bool is_nf4 = are_plain(WeightFormat::kNf4, *args.gate, *args.up);
   const SwigluShape shape{activation_dtype(), is_int8, args.gate->out_features(), args.gate->in_features(), true, true};
   const Workspace::Scope scope(scratch_);
-  if ((is_int8 || are_plain(*args.gate, *args.up)) &&
+  if ((is_int8 || is_nf4 || are_plain(WeightFormat::kDense, *args.gate, *args.up)) &&
       choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) {
     if (is_int8 && !args.input.quantized.serves(*args.gate))
       QuantizedInput::take(scratch_, args.input.num_rows(), *args.gate);
+    if (is_nf4) {
+      const Workspace::Scope rows(scratch_);
+      take_nf4_rows(scratch_, 2 * shape.out_features, shape.in_features);
+    }
     return plan_plain(args.out, activation_dtype());
   }
   const std::int64_t width = args.gate->out_features();

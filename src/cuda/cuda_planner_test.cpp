@@ -1,10 +1,12 @@
 #include "cuda/cuda_planner.h"
 
 #include <doctest/doctest.h>
-#include <treble/error.h>
 
 #include <array>
 #include <cstdint>
+#include <vector>
+
+#include "cuda/memory_sizes.h"
 
 namespace treble::cuda {
 namespace {
@@ -139,13 +141,34 @@ TEST_CASE("cuda planner: an input is quantised once for all weights that read it
   CHECK(planner.needs().scratch == 2 * once);
 }
 
-TEST_CASE("cuda planner: NF4 weights are refused, with what to use instead") {
-  CudaPlanner planner({});
+TEST_CASE("cuda planner: rows of NF4 weights that one product reads are bf16 together, up to a limit") {
   LinearWeight nf4{.format = WeightFormat::kNf4};
-  nf4.nf4.out_features = 16, nf4.nf4.in_features = 64;
-  const Linear::Output output{&nf4, view(planner, DType::kBF16, {8, 16})};
-  CHECK_THROWS_WITH_AS(planner.linear({.input = view(planner, DType::kBF16, {8, 64}), .outputs = {&output, 1}}),
-                       doctest::Contains("--device cpu"), Error);
+  nf4.nf4.in_features = 1024;
+  const auto scratch_of = [&](std::int64_t out_features, int num_outputs) {
+    CudaPlanner planner({});
+    nf4.nf4.out_features = out_features;
+    std::vector<Linear::Output> outputs;
+    for (int i = 0; i < num_outputs; ++i) outputs.push_back({&nf4, view(planner, DType::kBF16, {8, out_features})});
+    planner.linear({.input = view(planner, DType::kBF16, {8, 1024}), .outputs = outputs});
+    return planner.needs().scratch;
+  };
+  CHECK(scratch_of(4096, 1) == 4096 * 1024 * 2);
+  CHECK(scratch_of(4096, 3) == 3 * 4096 * 1024 * 2);
+  CHECK(scratch_of(1 << 20, 1) == kNf4RowBytes);
+}
+
+TEST_CASE("cuda planner: SwiGLU of NF4 weights needs both as bf16, and on Hopper nothing else") {
+  LinearWeight gate{.format = WeightFormat::kNf4};
+  gate.nf4.in_features = 512, gate.nf4.out_features = 2048;
+  const LinearWeight up = gate;
+  for (const int compute_capability : {80, 90}) {
+    CudaPlanner planner({}, compute_capability);
+    planner.linear_swiglu({.input = view(planner, DType::kBF16, {8, 512}),
+                           .gate = &gate,
+                           .up = &up,
+                           .out = view(planner, DType::kBF16, {8, 2048})});
+    CHECK(planner.needs().scratch == 2 * 2048 * 512 * 2 + (compute_capability == 90 ? 0 : 2 * 8 * 2048 * 2));
+  }
 }
 
 TEST_CASE("cuda planner: a chunk of the delta rule never holds two sequences") {

@@ -91,12 +91,17 @@ void CudaOps::multiply(const LinearInput& forms, std::span<const Linear::Output>
       continue;
     }
     const std::int64_t element = static_cast<std::int64_t>(size_of(run.out_dtype));
-    const bool is_aligned = rows_are_aligned(input) && is_aligned_address(run.first->weight.data()) &&
+    const bool is_nf4 = run.first->format == WeightFormat::kNf4;
+    const bool is_aligned = rows_are_aligned(input) && (is_nf4 || is_aligned_address(run.first->weight.data())) &&
                             is_aligned_address(run.out, run.out_stride * element);
     const LinearKernel kernel =
         choose_linear({input.dtype(), input.size(0), run.out_features, input.size(1), is_aligned});
     if (kernel == LinearKernel::kCublasLt && !terms) terms = terms_of(input);
-    multiply(input, terms, kernel, run);
+    if (is_nf4) {
+      multiply_nf4(input, terms, kernel, run);
+    } else {
+      multiply(input, terms, kernel, run);
+    }
   }
 }
 
@@ -199,18 +204,21 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
                   *up_data = static_cast<const std::byte*>(args.up->weight.data());
   constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t{1} << 40;
   const bool is_int8 = read_same_codes(*args.gate, *args.up);
-  // Codes lie as they were taken: a row after the other.
-  const bool is_aligned = rows_are_aligned(args.gate->weight, args.up->weight, args.out.plain) &&
-                          (is_int8 || rows_are_aligned(args.input.plain));
-  const SwigluShape shape{activation_dtype(), is_int8,    width,
-                          args.input.width(), is_aligned, up_data > gate_data && up_data - gate_data < kFarthest};
-  if ((is_int8 || are_plain(*args.gate, *args.up)) &&
+  const bool is_nf4 = are_plain(WeightFormat::kNf4, *args.gate, *args.up);
+  // Codes lie as they were taken: a row after the other. So do rows that were NF4, gate before up.
+  const bool is_aligned = (is_nf4 || rows_are_aligned(args.gate->weight, args.up->weight)) &&
+                          rows_are_aligned(args.out.plain) && (is_int8 || rows_are_aligned(args.input.plain));
+  const bool is_ordered = is_nf4 || (up_data > gate_data && up_data - gate_data < kFarthest);
+  const SwigluShape shape{activation_dtype(), is_int8, width, args.input.width(), is_aligned, is_ordered};
+  if ((is_int8 || is_nf4 || are_plain(WeightFormat::kDense, *args.gate, *args.up)) &&
       choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) {
     std::vector<QuantizedInput> made;
     const QuantizedInput codes = is_int8 ? codes_for(*args.gate, args.input, made) : QuantizedInput();
     const TensorView out = plain_of(args.out, activation_dtype());
     if (is_int8) {
       swiglu_int8_wgmma(codes, *args.gate, *args.up, out);
+    } else if (is_nf4) {
+      swiglu_nf4_wgmma(args.input.plain, *args.gate, *args.up, out);
     } else {
       swiglu_wgmma(args.input.plain, *args.gate, *args.up, out);
     }

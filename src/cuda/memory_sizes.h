@@ -15,6 +15,9 @@ inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32}
 inline constexpr std::size_t kContextBytes = std::size_t{640} << 20;
 inline constexpr std::size_t kKernelBytes = std::size_t{256} << 20;
 
+// Rows of an NF4 weight that are bf16 at once: both of SwiGLU's weights at 27B are 340 MiB.
+inline constexpr std::size_t kNf4RowBytes = std::size_t{384} << 20;
+
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }

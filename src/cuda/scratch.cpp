@@ -1,5 +1,9 @@
 #include "cuda/scratch.h"
 
+#include <algorithm>
+
+#include "cuda/memory_sizes.h"
+
 namespace treble::cuda {
 
 TensorView take_terms(Workspace& scratch, DType activation_dtype, std::int64_t num_tokens, std::int64_t in_features) {
@@ -12,6 +16,13 @@ TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t o
 
 TensorView take_bias(Workspace& scratch, std::int64_t out_features) {
   return scratch.take(DType::kF32, {out_features});
+}
+
+TensorView take_nf4_rows(Workspace& scratch, std::int64_t out_features, std::int64_t in_features) {
+  constexpr std::int64_t kSlabs = 512;  // rows, two tiles of any product
+  const auto fit = static_cast<std::int64_t>(kNf4RowBytes) / (2 * std::max<std::int64_t>(1, in_features));
+  const std::int64_t most = std::max(kSlabs, fit / kSlabs * kSlabs);
+  return scratch.take(DType::kBF16, {std::min(out_features, most), in_features});
 }
 
 FewQueriesScratch take_few_queries_scratch(Workspace& scratch, std::int64_t num_rows) {

@@ -20,6 +20,10 @@ TensorView take_sums(Workspace& scratch, std::int64_t num_tokens, std::int64_t o
 /// The bias of a product that stays in fp32, [out_features] f32.
 TensorView take_bias(Workspace& scratch, std::int64_t out_features);
 
+/// Where rows of an NF4 weight become bf16, [rows, in_features]: all that a product reads, or as many of them at once
+/// as kNf4RowBytes hold, in whole slabs.
+TensorView take_nf4_rows(Workspace& scratch, std::int64_t out_features, std::int64_t in_features);
+
 /// What tiles of the head's attention leave of each query, where ranges of its keys are put together.
 struct FewQueriesScratch {
   TensorView sums;            ///< [rows, dim] f32

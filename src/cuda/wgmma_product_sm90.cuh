@@ -65,7 +65,7 @@ struct Config {
   // What a block copies in a stage, half of one operand, and what a cluster takes at once.
   static constexpr int kTokenTiles = kShares == Shares::kWeight ? kClusterSize : 1;
   static constexpr int kFeatureTiles = kClusterSize / kTokenTiles;
-  static constexpr int kCopiedSlabs = kSlabs / kTokenTiles, kCopiedTokens = kTokens / kFeatureTiles;
+  static constexpr int kCopiedSlabs = kSlabs / kTokenTiles, kCopiedTokens = round_up(kTokens / kFeatureTiles, 8);
 
   static constexpr int kFeatures = kSlabs * 8 * Epilogue::kGroups;  // of the output, in a tile
   static constexpr int kConsumerFeatures = kFeatures / kConsumers;
@@ -159,6 +159,7 @@ struct RingPosition {
 template <typename C>
 __device__ __forceinline__ void produce(const CUtensorMap& weight_map, const CUtensorMap& input_map,
                                         const Schedule& schedule, const SharedMemory<C>& shared, int rank) {
+  static_assert(C::kCopiedTokens * C::kFeatureTiles == C::kTokens);
   constexpr std::uint16_t kBothBlocks = 0b11;
   RingPosition<C::kStages> at;
   for (int index = blockIdx.x / kClusterSize; index < schedule.num_units(); index += gridDim.x / kClusterSize) {

@@ -113,7 +113,20 @@ TEST_CASE("plan_memory: INT8 weights of the 27B take half, and passes no more th
   CHECK(int8.activations <= bf16.activations);
   MESSAGE("int8: ", int8.weights, " bytes of weights, ", int8.activations, " of activations, ", int8.scratch,
           " of scratch; bf16: ", bf16.weights, ", ", bf16.activations, ", ", bf16.scratch);
-  CHECK_THROWS_WITH_AS(plan(WeightConversion::kNf4), doctest::Contains("nf4"), Error);
+}
+
+TEST_CASE("plan_memory: NF4 weights of the 27B fit 12.2 GiB, and a record of 5,000 tokens beside them 14 GiB") {
+  ModelConfig config = synthetic_config("27b");
+  config.vision.reset();
+  cuda::CudaPlanner planner({}, 90);
+  ShapeSource shapes(false, WeightConversion::kNf4);
+  const MemoryNeeds needs = plan_memory(config, shapes, 5056, planner);
+  // 24,350,556,160 weights, a byte for two of them, one for 64 and 4 for 16,384; the rest in bf16.
+  CHECK(needs.weights > 12'561'000'000);
+  CHECK(static_cast<double>(needs.weights) < 12.2 * (1 << 30));
+  CHECK(static_cast<double>(needs.weights + needs.activations + needs.scratch) < 14.0 * (1 << 30));
+  MESSAGE("nf4: ", needs.weights, " bytes of weights, ", needs.activations, " of activations, ", needs.scratch,
+          " of scratch");
 }
 
 TEST_CASE("plan_memory: longer passes and a vision tower take more") {

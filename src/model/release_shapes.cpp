@@ -46,6 +46,8 @@ LinearWeight ReleaseShapes::linear(const std::string& name, std::int64_t out_fea
                         std::move(parts), ReadDepth::kLayout);
   const LinearWeight read = read_quantized_linear(format, checkpoint_.quantization(module), tensors);
   if (read.format == WeightFormat::kDense) return ShapeSource::linear(name, out_features, in_features, has_bias);
+  if (read.format == WeightFormat::kNf4)
+    return nf4_linear_of(read.nf4, read.nf4.absmax.dtype() == DType::kU8, out_features, in_features, has_bias);
   LinearWeight linear = linear_of(read.format, out_features, in_features, has_bias, read.int8.rotation_group);
   if (const auto factor = factors_.find(module); factor != factors_.end()) linear.int8.input_factor = factor->second;
   return linear;

@@ -30,6 +30,9 @@ class ShapeSource : public WeightSource {
   /// @param rotation_group  of kInt8
   LinearWeight linear_of(WeightFormat format, std::int64_t out_features, std::int64_t in_features, bool has_bias,
                          std::int64_t rotation_group);
+  /// A kNf4 one, with blocks and scales as those of `like`.
+  LinearWeight nf4_linear_of(const Nf4& like, bool is_nested, std::int64_t out_features, std::int64_t in_features,
+                             bool has_bias);
 
  private:
   bool has_vision_;

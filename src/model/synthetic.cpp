@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <new>
 #include <span>
 #include <string>
@@ -93,13 +94,14 @@ std::uint64_t random_bits(std::uint64_t i) {
 /// vectors are small, so that norms keep gains near one and decays are moderate.
 class RandomSource final : public WeightSource {
  public:
-  /// @param conversion  Linears that it makes 8-bit codes are drawn as codes: quantising as many weights takes minutes
+  /// @param conversion  Linears that it makes codes are drawn as codes: quantising as many weights takes minutes
   RandomSource(WeightConversion conversion, const LoadProgress& progress)
       : conversion_(conversion), progress_(progress) {}
 
   LinearWeight linear(const std::string& name, std::int64_t out_features, std::int64_t in_features,
                       bool has_bias) override {
     const LinearEncoding encoding = encoding_of(name, in_features, conversion_);
+    if (encoding.format == WeightFormat::kNf4) return nf4_linear(out_features, in_features, has_bias);
     if (encoding.format != WeightFormat::kInt8 || has_bias)
       return WeightSource::linear(name, out_features, in_features, has_bias);
     LinearWeight linear;
@@ -150,12 +152,50 @@ class RandomSource final : public WeightSource {
   void release(const LinearWeight& linear) override {
     LinearWeight views = linear;
     for (const TensorView* view : views.tensors())
-      if (*view && linear.format == WeightFormat::kInt8) release(*view);
+      if (*view && linear.format != WeightFormat::kDense) release(*view);
   }
 
   std::vector<std::shared_ptr<const void>> storage;
 
  private:
+  /// Codes are uniform; scales of blocks, doubly quantised, are uniform around a mean that keeps activations near one.
+  LinearWeight nf4_linear(std::int64_t out_features, std::int64_t in_features, bool has_bias) {
+    LinearWeight linear;
+    linear.format = WeightFormat::kNf4;
+    Nf4& nf4 = linear.nf4;
+    nf4.out_features = out_features;
+    nf4.in_features = in_features;
+    const std::int64_t count = out_features * in_features, num_blocks = num_blocks_of(count, nf4.block_size);
+    linear.weight = draw_bytes(num_blocks_of(count, 2));
+    nf4.code_values = allocate_kept(DType::kF32, {std::ssize(kNf4Values)}, storage);
+    std::ranges::copy(kNf4Values, nf4.code_values.as<float>());
+    nf4.absmax = draw_bytes(num_blocks);
+    nf4.nested_values = allocate_kept(DType::kF32, {256}, storage);
+    for (int i = 0; i < 256; ++i) nf4.nested_values.as<float>()[i] = static_cast<float>(i - 127) / 128;
+    float squares = 0;
+    for (const float value : kNf4Values) squares += value * value / static_cast<float>(kNf4Values.size());
+    nf4.nested_offset = 1 / std::sqrt(squares * static_cast<float>(in_features));
+    nf4.nested_absmax = allocate_kept(DType::kF32, {num_blocks_of(num_blocks, nf4.nested_block_size)}, storage);
+    std::fill_n(nf4.nested_absmax.as<float>(), nf4.nested_absmax.size(0), nf4.nested_offset / 4);
+    if (has_bias) linear.bias = tensor("", {out_features});
+    return linear;
+  }
+
+  TensorView draw_bytes(std::int64_t count) {
+    const TensorView bytes = allocate_kept(DType::kU8, {count}, storage);
+    const std::uint64_t start = drawn_;
+    constexpr std::int64_t kGrain = 1 << 18, kDrawn = sizeof(std::uint64_t);
+    parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; i += kDrawn) {
+        const std::uint64_t bits = random_bits(start + static_cast<std::uint64_t>(i));
+        std::memcpy(bytes.as<std::uint8_t>() + i, &bits, static_cast<std::size_t>(std::min(kDrawn, end - i)));
+      }
+    });
+    drawn_ += static_cast<std::uint64_t>(count);
+    if (progress_) progress_(drawn_ * sizeof(bfloat16), 0);
+    return bytes;
+  }
+
   // Of the mean of four uniform bytes: near normal, the largest code of a row a little above three deviations, as in
   // quantised weights.
   static constexpr float kCodeDeviation = 37;
@@ -197,12 +237,8 @@ ModelConfig synthetic_config(std::string_view name) {
 
 Model synthetic_model(const ModelConfig& config, Ops& ops, WeightConversion conversion, const LoadProgress& progress) {
   RandomSource source(conversion, progress);
-  QuantizingSource quantizing(source, conversion);
-  const bool is_quantised_later = conversion == WeightConversion::kNf4;
-  WeightSource& chosen = is_quantised_later ? static_cast<WeightSource&>(quantizing) : source;
-  Model model = build_model(config, chosen, ops);
+  Model model = build_model(config, source, ops);
   model.storage = std::move(source.storage);
-  model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
   return model;
 }
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -101,7 +102,6 @@ std::vector<double> transposed(const std::vector<double>& values, std::int64_t r
 TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, in every dtype, blocks across rows") {
   constexpr Tolerance kExact = {0, 0};
   for (const Backend& backend : backends()) {
-    if (!backend.reads_nf4) continue;
     OpTest test("linear nf4", backend, 61);
     unsigned seed = 0;
     for (const auto& [out_features, in_features] : {std::pair<std::int64_t, std::int64_t>{7, 128}, {50, 33}, {5, 77}}) {
@@ -114,7 +114,10 @@ TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, 
           const TensorView out = test.output(DType::kF32, {in_features, out_features});
           const Linear::Output output{&weight.linear, out};
           test.ops().linear({.input = input.view, .outputs = {&output, 1}});
-          test.expect(out, transposed(weight.values, out_features, in_features), kExact);
+          std::vector<double> values = weight.values;
+          if (backend.rounds_nf4_to_bf16)
+            std::ranges::transform(values, values.begin(), [](double x) { return rounded(DType::kBF16, x); });
+          test.expect(out, transposed(values, out_features, in_features), kExact);
         }
       }
     }
@@ -123,7 +126,6 @@ TEST_CASE("linear nf4: weights are the format's to the last bit: nested or not, 
 
 TEST_CASE("linear nf4: products and SwiGLU of codes, beside plain weights of the same input") {
   for (const Backend& backend : backends()) {
-    if (!backend.reads_nf4) continue;
     OpTest test("linear nf4", backend, 62);
     for (const std::int64_t total_tokens : {1, 40, 200}) {
       constexpr std::int64_t kIn = 1100, kOut = 52;
@@ -164,6 +166,46 @@ TEST_CASE("linear nf4: products and SwiGLU of codes, beside plain weights of the
       }
       const Tolerance chain = tolerance(test.act(), kIn, 0.02, 4);
       test.expect(activated, expected, chain);
+    }
+  }
+}
+
+TEST_CASE("linear nf4: Linears whose outputs lie side by side give what each gives alone: rows, biases, sums") {
+  for (const Backend& backend : backends()) {
+    OpTest test("linear nf4", backend, 63);
+    constexpr std::int64_t kIn = 64, kRows[] = {24, 8, 40, 16, 8}, kAll = 96;
+    const Operand input = test.with_values(test.act(), {kIn, kIn}, identity(kIn));
+    std::vector<Nf4Case> cases;
+    for (unsigned i = 0; i < 5; ++i)
+      cases.push_back(make_nf4(test.ops(), {2 * kRows[i], kIn, i % 2 == 0, DType::kBF16}, 20 + i));
+    const Operand bias = test.normal(DType::kBF16, {kAll});
+    for (const bool has_bias : {false, true}) {
+      CAPTURE(has_bias);
+      // The second half of each weight's rows.
+      std::vector<LinearWeight> halves;
+      std::vector<double> values, biases;
+      for (std::int64_t i = 0, begin = 0; i < 5; begin += kRows[i++]) {
+        const Nf4Case& whole = cases[static_cast<std::size_t>(i)];
+        halves.push_back(whole.linear.rows(kRows[i], 2 * kRows[i]));
+        values.insert(values.end(), whole.values.begin() + kRows[i] * kIn, whole.values.end());
+        if (has_bias) halves.back().bias = bias.view.rows(begin, begin + kRows[i]);
+      }
+      const Operand wide = test.normal(DType::kF32, {kIn, kAll});
+      for (const Epilogue epilogue : {Epilogue::kAdd, Epilogue::kStore}) {
+        std::vector<Linear::Output> outputs;
+        for (std::int64_t i = 0, begin = 0; i < 5; begin += kRows[i++]) {
+          const auto at = static_cast<std::size_t>(i);
+          outputs.push_back({&halves[at], wide.view.slice(1, begin, begin + kRows[i]), epilogue});
+        }
+        test.ops().linear({.input = input.view, .outputs = outputs});
+        std::vector<double> expected = transposed(values, kAll, kIn);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          if (has_bias) expected[i] += bias.values[i % kAll];
+          if (epilogue == Epilogue::kAdd) expected[i] += wide.values[i];
+        }
+        // Two sums in fp32, of numbers of about 1.
+        test.expect(wide.view, expected, tolerance(DType::kF32, 2, 2));
+      }
     }
   }
 }

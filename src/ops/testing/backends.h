@@ -13,7 +13,7 @@ namespace treble::testing {
 struct Backend {
   std::string name;  ///< "cpu AVX2 f32": device, instruction set, activation dtype
   std::function<std::unique_ptr<Ops>()> make;
-  bool reads_nf4 = true;    ///< Linears may be NF4
+  bool rounds_nf4_to_bf16 = false;  ///< NF4 weights of f16 and fp32 too
   double operand_unit = 0;  ///< half a unit in the last place of what products inside attention and the delta rule
                             ///< are rounded to; 0: they are fp32
   bool is_batch_invariant = false;  ///< few fp32 rows give the same digits alone and among others

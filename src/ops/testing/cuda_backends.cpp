@@ -13,7 +13,7 @@ Backend cuda_backend(DType activation_dtype, cuda::KernelSet kernels) {
   const bool is_plain = kernels == cuda::KernelSet::kPlain, is_bf16 = activation_dtype == DType::kBF16;
   return {.name = fmt::format("cuda {}{}", to_string(activation_dtype), is_plain ? ", plain kernels" : ""),
           .make = [=] { return cuda::make_cuda_ops({.activation_dtype = activation_dtype, .kernels = kernels}); },
-          .reads_nf4 = false,
+          .rounds_nf4_to_bf16 = true,
           .operand_unit = is_bf16 && !is_plain ? std::ldexp(1.0, -9) : 0,
           .is_batch_invariant = true};
 }
