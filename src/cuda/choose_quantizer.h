@@ -6,7 +6,7 @@ namespace treble::cuda {
 
 /// How rows are rotated and quantised.
 enum class Quantizer {
-  kGroup256,  ///< a block a row, which stays in registers; a producer of rows may do it itself: quantize_row.cuh
+  kGroup256,  ///< a row stays in a block's registers; a producer of rows may do it itself: quantize_rows.cuh
   kAnyGroup,  ///< any group and width, rows are read twice: quantize_rows.cu
 };
 

@@ -1,7 +1,6 @@
 // Every tile of the products on Hopper, against the same arithmetic done here, on values whose sums are exact in fp32:
 // equal to the bit, and nothing written beside the result.
 
-#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,44 +12,11 @@
 
 #include "cuda/linear_int8_wgmma_sm90.h"
 #include "cuda/linear_wgmma_sm90.h"
-#include "cuda/make_cuda_ops.h"
-#include "cuda/status.h"
+#include "device_array.h"
 #include "tensor/bfloat16.h"
 
 namespace treble::cuda {
 namespace {
-
-/// Multiprocessors of the first device, or 0 where these kernels do not run.
-int num_hopper_sms() {
-  if (num_devices() == 0) return 0;
-  cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, 0), "reading the device's properties");
-  return properties.major == 9 ? properties.multiProcessorCount : 0;
-}
-
-/// An array on the device, as long as this lives.
-template <typename T>
-class DeviceArray {
- public:
-  explicit DeviceArray(const std::vector<T>& values) : size_(values.size()) {
-    check(cudaMalloc(&data_, size_ * sizeof(T)), "taking memory for a test");
-    check(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "copying to the device");
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* get() const { return static_cast<T*>(data_); }
-  std::vector<T> read() const {
-    std::vector<T> values(size_);
-    check(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "copying from the device");
-    return values;
-  }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_;
-};
 
 float rounded(float x) {
   return to_float(to_bfloat16(x));
