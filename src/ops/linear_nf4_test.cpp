@@ -233,7 +233,10 @@ TEST_CASE("linear nf4: weights as releases have them, codes after codes: product
     std::vector<double> values;
     for (std::size_t i = 0; i < 5; ++i) values.insert(values.end(), cases[i].values.begin(), cases[i].values.end());
     // Scales around 0.125: terms of about 0.1 * 0.1.
-    const Tolerance close = tolerance(test.act(), kIn, 0.01, 2), chain = tolerance(test.act(), kIn, 0.02, 4);
+    const Tolerance close = tolerance(test.act(), kIn, 0.01), chain = tolerance(test.act(), kIn, 0.02, 4);
+    // A product may be rounded before it is added: 1,024 terms spread by 0.25, the largest of many is five times that.
+    Tolerance added = close;
+    if (test.act() == DType::kBF16) added.absolute += 5 * 0.25 * std::ldexp(1.0, -9);
     for (const std::int64_t total_tokens : {1, 70, 300}) {
       const Operand input = test.normal(test.act(), {total_tokens, kIn}, 0.1);
       const Operand wide = test.normal(test.act(), {total_tokens, kAll}, 0.1);
@@ -246,7 +249,7 @@ TEST_CASE("linear nf4: weights as releases have them, codes after codes: product
         test.ops().linear({.input = input.view, .outputs = outputs});
         std::vector<double> sums = expected;
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += epilogue == Epilogue::kAdd ? wide.values[i] : 0;
-        test.expect(wide.view, sums, close);
+        test.expect(wide.view, sums, epilogue == Epilogue::kAdd ? added : close);
       }
       const TensorView out = test.output(test.act(), {total_tokens, kInner});
       test.ops().linear_swiglu({.input = input.view, .gate = &cases[5].linear, .up = &cases[6].linear, .out = out});
