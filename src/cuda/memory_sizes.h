@@ -15,6 +15,13 @@ inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32}
 inline constexpr std::size_t kContextBytes = std::size_t{640} << 20;
 inline constexpr std::size_t kKernelBytes = std::size_t{256} << 20;
 
+/// What is left for weights, activations and scratch of so many bytes that a process may take of a device.
+constexpr std::size_t room_within(std::size_t limit_bytes) {
+  constexpr std::size_t kIndexBytes = std::size_t{16} << 20;  // host_staging.h
+  constexpr std::size_t kOwnBytes = kContextBytes + kKernelBytes + kProductWorkspaceBytes + kIndexBytes;
+  return limit_bytes > kOwnBytes ? limit_bytes - kOwnBytes : 0;
+}
+
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
