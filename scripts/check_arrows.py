@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 ENTRY_HEADERS = {
-    "apps/cli": {"checkpoint/inspect.h", "engine/bench.h", "eval/eval.h", "quantize/quantize.h"},
+    "apps/cli": {"checkpoint/inspect.h", "engine/bench.h", "engine/fit.h", "eval/eval.h", "quantize/quantize.h"},
 }
 BACKENDS = {"cpu", "cuda"}
 MAY_NAME_BACKENDS = {"src/engine", "apps/quantize"}

@@ -92,10 +92,12 @@ std::string print_device_memory(const BenchReport& report) {
   return fmt::format(
       "taken   {} weights, {} activations, {} scratch, {} other, for passes of {} tokens; {} carried between pieces; "
       "{} tables in host memory\n"
+      "room    for texts of {} tokens, as found before loading\n"
       "driver  {} at most: {}\n",
       format_bytes(held.weights), format_bytes(report.held_activation_bytes), format_bytes(held.scratch),
       format_bytes(held.other), report.pass_tokens, format_bytes(report.held_carried_bytes),
-      format_bytes(held.host_tables), format_bytes(report.peak_device_bytes), report.peak_device_source);
+      format_bytes(held.host_tables), report.longest_tokens, format_bytes(report.peak_device_bytes),
+      report.peak_device_source);
 }
 
 /// What a batch changes in its records' answers, and, of GPUs, what the products reach alone and how far ahead the host

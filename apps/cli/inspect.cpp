@@ -6,10 +6,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/files.h"
+#include "cli/options.h"
+#include "engine/fit.h"
 
 namespace treble::cli {
 namespace {
@@ -20,12 +23,14 @@ const CommandText kInspectText = {
     .usage = "[options] DIR",
     .notes =
         "Weights are not read, so it is quick. A release that cannot be used is shown too; the exit status is then "
-        "4.\n",
+        "4. With --memory-limit it says what a GPU of so much memory has room for; if not for the model, the exit "
+        "status is 5.\n",
     .example = "inspect clef-27b",
 };
 
 struct InspectArguments {
   std::filesystem::path folder;
+  EngineOptions engine;
   bool is_json = false;
   bool has_layout = false;
 };
@@ -36,7 +41,15 @@ void run(const InspectArguments& args) {
     return;
   }
   const ReleaseSummary summary = inspect_release(args.folder);
-  File::standard_output().write(args.is_json ? dump_json_pretty(to_json(summary)) + "\n" : to_table(summary));
+  std::optional<FitReport> fit;
+  if (summary.is_complete() && args.engine.gpu.memory_limit > 0) fit = plan_fit(args.folder, args.engine);
+  if (args.is_json) {
+    Json json = to_json(summary);
+    if (fit) json.as_object().push_back({"gpu_memory", to_json(*fit)});
+    File::standard_output().write(dump_json_pretty(json) + "\n");
+  } else {
+    File::standard_output().write(to_table(summary) + (fit ? "\n" + to_text(*fit) : ""));
+  }
   if (!summary.is_complete()) {
     throw Error(
         ErrorCode::kCheckpoint,
@@ -45,6 +58,10 @@ void run(const InspectArguments& args) {
                     args.folder.string(), summary.missing_files.size(), summary.missing_tensors.size(),
                     summary.unknown_tensors.size(), summary.problems.size()));
   }
+  if (fit && !fit->fits)
+    throw Error(ErrorCode::kDevice, fmt::format("inspect: {} does not fit into that much of a GPU's memory; raise "
+                                                "--memory-limit or use a smaller model",
+                                                args.folder.string()));
 }
 
 }  // namespace
@@ -57,6 +74,8 @@ void add_inspect(CLI::App& program) {
       .add_flag("--dump-layout", args->has_layout,
                 "every tensor, how its module is read and why: for a report of a bug")
       ->excludes("--json");
+  add_plan_options(command, args->engine);
+  add_length_options(command, args->engine);
   command.add_option("DIR", args->folder, "release folder")->required();
   command.callback([args] { run(*args); });
 }

@@ -3,7 +3,10 @@
 #include <treble/engine.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,7 +28,14 @@ CLI::Option* add_word_option(CLI::App& command, const std::string& name, const s
       ->check(CLI::IsMember(names).description(""));
 }
 
-/// --device, --threads, --precision, --weights and --int8-activations.
+/// "15.5GiB", "16GB", "16000MiB", "17179869184"; nullopt for anything else.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+
+/// What a GPU's memory depends on: --precision, --weights, --embeddings, --pass-tokens, --memory-limit, --vision and
+/// --kernels.
+void add_plan_options(CLI::App& command, EngineOptions& options);
+
+/// Those, --device, --threads and --int8-activations.
 void add_device_options(CLI::App& command, EngineOptions& options);
 
 /// --max-tokens and --truncate-state.

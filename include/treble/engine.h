@@ -48,15 +48,24 @@ enum class Kernels {
   kSm80,  ///< those that every supported device runs: to compare with
 };
 
+/// What becomes of a release's vision tower.
+enum class VisionTower {
+  kAuto,      ///< a GPU takes memory for it when the first image or video comes; on CPUs as kResident
+  kResident,  ///< it is loaded with the model
+  kOff,       ///< it is not loaded, and images and videos are refused
+};
+
 /// Of GPUs, but for pass_tokens.
 struct DeviceOptions {
   Embeddings embeddings = Embeddings::kHost;
   Kernels kernels = Kernels::kBest;
   /// The longest pass, 64 to 131,072 tokens, for which a GPU takes memory when a model is loaded. Records that are
   /// longer together go through in several passes; one that is longer, in pieces that carry keys, values and states,
-  /// for which memory is taken when the first such record comes. 0: 16,384 on GPUs; as long as the records on CPUs,
-  /// which take memory as they need it.
+  /// for which memory is taken when the first such record comes. 0: 16,384 on GPUs, or fewer where a record of
+  /// max_tokens would not fit beside; as long as the records on CPUs, which take memory as they need it.
   std::int64_t pass_tokens = 0;
+  /// The most bytes that the process may take of a GPU's memory; 0: what is free.
+  std::uint64_t memory_limit = 0;
 };
 
 /// Told how far the loading of a model has come: bytes done, and in all; 0 in all where that is not known.
@@ -68,7 +77,8 @@ struct EngineOptions {
   Precision precision = Precision::kAuto;
   WeightConversion weights = WeightConversion::kNone;            ///< for releases in bf16, f16 or f32
   Int8Activations int8_activations = Int8Activations::kPrecise;  ///< for INT8 Linears
-  int num_threads = 0;                                           ///< 0: as many as this process may use
+  VisionTower vision = VisionTower::kAuto;
+  int num_threads = 0;              ///< 0: as many as this process may use
   std::int64_t max_tokens = 65536;  ///< longer records are refused; the model's own limit counts if it is lower
   bool truncate_state = false;      ///< cut the end of a state that is too long, and report it, instead of refusing
   MediaLimits media_limits;         ///< images and videos beyond them are refused, before memory is taken for them

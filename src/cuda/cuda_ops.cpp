@@ -129,8 +129,10 @@ std::unique_ptr<Planner> CudaOps::make_planner() const {
 }
 
 void CudaOps::reserve(const MemoryNeeds& needs) {
-  check_fits(needs, device_room());
-  scratch_.reserve(needs.scratch);
+  DeviceRoom room = device_room();
+  room.free_bytes += scratch_.held_bytes();  // given back before more is taken
+  check_fits(needs, room);
+  scratch_.reserve(std::max(needs.scratch, scratch_.held_bytes()));
 }
 
 DeviceRoom CudaOps::device_room() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -18,6 +19,9 @@ class CudaPlanner : public Planner {
       : options_(options), compute_capability_(compute_capability) {}
 
   MemoryNeeds needs() const override;
+  std::unique_ptr<Planner> make_planner() const override {
+    return std::make_unique<CudaPlanner>(options_, compute_capability_);
+  }
 
   std::string name() const override { return "plan of a GPU's memory"; }
   DType activation_dtype() const override { return options_.activation_dtype; }

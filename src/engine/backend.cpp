@@ -11,6 +11,7 @@
 #include "cuda/cuda_planner.h"
 #include "cuda/device_meter.h"
 #include "cuda/make_cuda_ops.h"
+#include "cuda/memory_sizes.h"
 
 namespace treble {
 namespace {
@@ -33,7 +34,8 @@ cuda::CudaOptions cuda_options(int ordinal, DType activations, Int8Activations i
           .activation_dtype = activations,
           .int8_activations = int8_activations,
           .kernels = options.kernels == Kernels::kBest ? cuda::KernelSet::kBest : cuda::KernelSet::kSm80,
-          .tables_on_device = options.embeddings == Embeddings::kDevice};
+          .tables_on_device = options.embeddings == Embeddings::kDevice,
+          .memory_limit = options.memory_limit};
 }
 
 }  // namespace
@@ -53,8 +55,13 @@ std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision, In
                                               cuda::is_built() ? ", cuda, cuda:N" : ""));
 }
 
-std::unique_ptr<Planner> make_planner() {
-  return std::make_unique<cuda::CudaPlanner>(cuda::CudaOptions());
+std::unique_ptr<Planner> make_planner(Precision precision, const DeviceOptions& options) {
+  const DType activations = precision == Precision::kF32 ? DType::kF32 : DType::kBF16;
+  return std::make_unique<cuda::CudaPlanner>(cuda_options(0, activations, Int8Activations::kPrecise, options));
+}
+
+std::size_t room_of_limit(std::uint64_t limit_bytes) {
+  return cuda::room_within(limit_bytes);
 }
 
 std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device) {

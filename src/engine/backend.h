@@ -2,6 +2,8 @@
 
 #include <treble/engine.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,8 +22,12 @@ std::unique_ptr<Ops> make_ops(const std::string& device, Precision precision,
                               Int8Activations int8_activations = Int8Activations::kPrecise,
                               const DeviceOptions& options = {});
 
-/// The plan of a GPU's memory with bf16 activations, of this machine's or of any: it needs none.
-std::unique_ptr<Planner> make_planner();
+/// The plan of a GPU's memory, of this machine's or of any: it needs none.
+std::unique_ptr<Planner> make_planner(Precision precision = Precision::kBf16, const DeviceOptions& options = {});
+
+/// What a model may take of a GPU whose memory is limited, or that has no more: bytes beside the driver's and the
+/// libraries' own.
+std::size_t room_of_limit(std::uint64_t limit_bytes);
 
 /// What watches a device's memory, made before make_ops opens the device; nullptr for a device that is the host.
 std::unique_ptr<DeviceMeter> make_device_meter(const std::string& device);

@@ -275,6 +275,8 @@ void check(const BenchOptions& options) {
   for (const int batch : options.batch)
     if (batch < 1 || batch > 4096) fail(fmt::format("a batch of {} records; use 1 to 4096", batch));
   if (options.profile && !options.records.empty()) fail("--profile measures made-up records; leave --records out");
+  if (options.image && options.engine.vision == VisionTower::kOff)
+    fail("--image needs the vision tower; leave --vision off out");
   if (options.image && !options.records.empty()) fail("--image adds a picture to made-up records; leave --records out");
   if (options.image && (options.image->width < 1 || options.image->width > kMostSide || options.image->height < 1 ||
                         options.image->height > kMostSide))
@@ -339,7 +341,10 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   Pipeline pipeline(load(std::move(ops), options), num_threads, kNoCache);
   if (meter) meter->pause();
   report.weight_bytes = pipeline.model().weight_bytes;
-  if (pipeline.limits().activation_bytes > 0) report.pass_tokens = pipeline.limits().max_tokens;
+  if (pipeline.limits().activation_bytes > 0) {
+    report.pass_tokens = pipeline.limits().max_tokens;
+    report.longest_tokens = pipeline.limits().longest_tokens;
+  }
 
   if (!options.records.empty()) {
     report_step(fmt::format("answering {}", options.records.string()));
@@ -352,7 +357,7 @@ BenchReport run_bench(const BenchOptions& options, const std::function<void(cons
   } else {
     std::shared_ptr<const MediaItem> image;
     if (options.image) {
-      if (!pipeline.model().vision)
+      if (!pipeline.reads_media())
         throw Error(ErrorCode::kArgument, fmt::format("bench: --image needs a release with a vision tower, {} has none",
                                                       options.model.string()));
       const MediaConfig media = is_synthetic ? MediaConfig() : read_media_config(options.model);
@@ -431,6 +436,7 @@ Json to_json(const BenchReport& report) {
                       {"peak_resident_bytes", bytes_json(report.peak_resident_bytes)}};
   if (report.pass_tokens > 0) {
     object.push_back({"pass_tokens", Json::integer(report.pass_tokens)});
+    object.push_back({"longest_tokens", Json::integer(report.longest_tokens)});
     object.push_back({"allocated_bytes", Json::Object{{"weights", bytes_json(report.held.weights)},
                                                       {"host_tables", bytes_json(report.held.host_tables)},
                                                       {"activations", bytes_json(report.held_activation_bytes)},

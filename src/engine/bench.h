@@ -54,9 +54,10 @@ struct BenchRow {
 };
 
 struct BenchReport {
-  std::string model;             ///< "0.8b synthetic" or the folder's name
-  std::string device;            ///< "cpu, 2 threads, AVX2, bf16"
-  std::int64_t pass_tokens = 0;  ///< the longest pass that memory was taken for; 0: taken as needed
+  std::string model;                ///< "0.8b synthetic" or the folder's name
+  std::string device;               ///< "cpu, 2 threads, AVX2, bf16"
+  std::int64_t pass_tokens = 0;     ///< the longest pass that memory was taken for; 0: taken as needed
+  std::int64_t longest_tokens = 0;  ///< the longest text that its memory was found to have room for, in pieces
   std::size_t weight_bytes = 0;
   std::size_t activation_bytes = 0;       ///< most at once
   std::size_t held_activation_bytes = 0;  ///< taken for them

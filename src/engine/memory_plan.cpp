@@ -79,7 +79,14 @@ void run_pass(const Model& model, const PackedBatch& batch, Ops& ops, Workspace&
 
 MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::int64_t pass_tokens, Planner& planner) {
   const Model model = build_model(config, shapes, planner);
+  const std::size_t activations = plan_passes(model, pass_tokens, planner);
+  MemoryNeeds needs = planner.needs();
+  needs.pass_tokens = pass_tokens;
+  needs.activations = activations;
+  return needs;
+}
 
+std::size_t plan_passes(const Model& model, std::int64_t pass_tokens, Planner& planner) {
   // Memory grows with tokens, records, questions and options, each stage's in proportion, so the most is where a pass
   // is at the edges of what may be packed: a record to each unit of tokens, a question to each record, and no more
   // questions and options together than tokens.
@@ -88,11 +95,7 @@ MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::in
   if (model.vision) run_tower(model, tokens, planner, workspace);
   for (const std::int64_t questions : {records, tokens / 2})
     run_pass(model, make_batch(tokens, questions, tokens - questions), planner, workspace);
-
-  MemoryNeeds needs = planner.needs();
-  needs.pass_tokens = pass_tokens;
-  needs.activations = workspace.peak_bytes();
-  return needs;
+  return workspace.peak_bytes();
 }
 
 PiecesNeeds plan_pieces(const Model& model, const PackedBatch& batch, std::int64_t piece_tokens, Planner& planner) {

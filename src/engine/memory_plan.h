@@ -15,6 +15,9 @@ namespace treble {
 /// @throws Error kDevice: the device does not run a weight's format
 MemoryNeeds plan_memory(const ModelConfig& config, WeightSource& shapes, std::int64_t pass_tokens, Planner& planner);
 
+/// The activations of those passes, bytes; the planner counts the scratch inside operations.
+std::size_t plan_passes(const Model& model, std::int64_t pass_tokens, Planner& planner);
+
 /// What a record that is read in pieces takes beside the activations of a pass over a piece, bytes.
 struct PiecesNeeds {
   std::size_t carried = 0;  ///< from piece to piece, and in the tower and the head: the most at once

@@ -32,6 +32,11 @@ void observe(Ops& ops, const HiddenObserver& observer, const std::string& stage,
   observer(stage, rows);
 }
 
+double in_mib(std::size_t num_bytes) {
+  constexpr double kMiB = 1 << 20;
+  return static_cast<double>(num_bytes) / kMiB;
+}
+
 /// The stages of a pass that an observer sees.
 bool is_observed(const std::string& stage) {
   return stage == "embed" || stage == "hidden" || stage.ends_with(".out");
@@ -40,11 +45,12 @@ bool is_observed(const std::string& stage) {
 }  // namespace
 
 Pipeline::Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes,
-                   const PassLimits& limits)
+                   const PassLimits& limits, TowerOnDemand tower)
     : num_threads_(resolve_threads(num_threads)),
       limits_(limits),
       ops_(std::move(ops)),
       model_(std::move(model)),
+      tower_(std::move(tower)),
       workspace_(ops_->memory()),
       carried_(ops_->memory()),
       vision_(vision_cache_bytes) {
@@ -66,14 +72,11 @@ std::vector<std::vector<std::vector<float>>> Pipeline::run(std::span<const Encod
 std::vector<std::vector<std::vector<float>>> Pipeline::run_pass(std::span<const EncodedRecord> records,
                                                                 Timings* timings, const HiddenObserver& observer) {
   const PackedBatch batch = pack_batch(records, model_.config.text.vocab_size);
-  if (!batch.media.empty() && !model_.vision)
-    throw Error(ErrorCode::kRequest,
-                "request: has images or videos, but this release has no vision tower; send text only, or use a release "
-                "with model.visual.* tensors");
 
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<void> binding = ops_->bind_thread();
   const ThreadCount threads(num_threads_);
+  if (!batch.media.empty()) require_tower();
   const std::unique_ptr<Stopwatch> stopwatch = timings ? ops_->make_stopwatch() : nullptr;
   std::vector<std::chrono::steady_clock::time_point> queued;  // at each mark, when the work before it was queued
   const std::function<void()> mark = [&] {
@@ -130,6 +133,30 @@ std::vector<float> Pipeline::run_pieces(const PackedBatch& batch, const Trace& t
   return logits;
 }
 
+void Pipeline::require_tower() {
+  if (model_.vision) return;
+  if (tower_.is_off)
+    throw Error(ErrorCode::kRequest,
+                "request: has images or videos, but the model was loaded without its vision tower (--vision off); send "
+                "text only, or load it with --vision auto");
+  if (!tower_.load)
+    throw Error(ErrorCode::kRequest,
+                "request: has images or videos, but this release has no vision tower; send text only, or use a release "
+                "with model.visual.* tensors");
+  const auto missing = [](std::size_t needed, std::size_t held) { return needed > held ? needed - held : 0; };
+  const std::size_t more = tower_.weight_bytes + missing(tower_.needs.activations, workspace_.held_bytes()) +
+                           missing(tower_.needs.scratch, ops_->held_memory().scratch);
+  if (more > ops_->room()) carried_.release();  // the next record in pieces takes it again
+  if (const std::size_t room = ops_->room(); more > room)
+    throw Error(ErrorCode::kDevice,
+                fmt::format("device: the vision tower takes {:.0f} MiB ({:.0f} of weights), {:.0f} MiB are left; lower "
+                            "--pass-tokens, give the process more of the device, or send text only",
+                            in_mib(more), in_mib(tower_.weight_bytes), in_mib(room)));
+  tower_.load(*ops_, model_);
+  workspace_.reserve(std::max(tower_.needs.activations, workspace_.held_bytes()));
+  ops_->reserve({.pass_tokens = tower_.needs.pass_tokens, .scratch = tower_.needs.scratch});
+}
+
 void Pipeline::reserve_carried(const PackedBatch& batch) {
   const std::unique_ptr<Planner> planner = ops_->make_planner();
   if (!planner) return;  // memory is taken as it is needed
@@ -139,15 +166,14 @@ void Pipeline::reserve_carried(const PackedBatch& batch) {
   const std::size_t more =
       (needs.carried > held ? needs.carried - held : 0) + (needs.scratch > scratch ? needs.scratch - scratch : 0);
   if (const std::size_t room = ops_->room(); more > room) {
-    constexpr double kMiB = 1 << 20;
     throw Error(ErrorCode::kTooLong,
                 fmt::format("engine: a record of {} tokens in pieces of {} takes {:.0f} MiB beside the passes' memory "
                             "(keys, values and states of its tokens), {:.0f} MiB are left; shorten \"state\", lower "
                             "--pass-tokens, or give the process more of the device",
-                            batch.total_tokens(), limits_.max_tokens, static_cast<double>(more) / kMiB,
-                            static_cast<double>(room) / kMiB));
+                            batch.total_tokens(), limits_.max_tokens, in_mib(more), in_mib(room)));
   }
-  carried_.reserve(needs.carried);
+  carried_.reserve(std::max(needs.carried, held));
+  if (needs.scratch > scratch) ops_->reserve({.pass_tokens = limits_.max_tokens, .scratch = needs.scratch});
 }
 
 void Pipeline::require_room(const EncodedRecord& record) {
@@ -155,6 +181,7 @@ void Pipeline::require_room(const EncodedRecord& record) {
   const PackedBatch batch = pack_batch(std::span(&record, 1), model_.config.text.vocab_size);
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<void> binding = ops_->bind_thread();
+  if (!batch.media.empty()) require_tower();
   reserve_carried(batch);
 }
 

@@ -35,9 +35,10 @@ class Pipeline {
 
   /// @param vision_cache_bytes  of the vision tower's results, the most that is kept
   Pipeline(std::unique_ptr<Ops> ops, Model model, int num_threads, std::size_t vision_cache_bytes = kVisionCacheBytes,
-           const PassLimits& limits = {});
+           const PassLimits& limits = {}, TowerOnDemand tower = {});
   Pipeline(LoadedModel loaded, int num_threads, std::size_t vision_cache_bytes = kVisionCacheBytes)
-      : Pipeline(std::move(loaded.ops), std::move(loaded.model), num_threads, vision_cache_bytes, loaded.limits) {}
+      : Pipeline(std::move(loaded.ops), std::move(loaded.model), num_threads, vision_cache_bytes, loaded.limits,
+                 std::move(loaded.tower)) {}
 
   /// Records that do not fit in one pass go through in several; one that is longer than a pass, in pieces.
   /// @return [record][question][option] logits in the model's option order
@@ -46,7 +47,10 @@ class Pipeline {
   std::vector<std::vector<std::vector<float>>> run(std::span<const EncodedRecord> records, Timings* timings = nullptr,
                                                    const HiddenObserver& observer = {});
 
+  /// Its vision tower may be added by the first run that has images or videos.
   const Model& model() const { return model_; }
+  /// Whether it reads images and videos.
+  bool reads_media() const { return model_.vision || tower_.load; }
   const PassLimits& limits() const { return limits_; }
   /// @throws Error kTooLong if the device has no memory for what a record that is read in pieces carries
   void require_room(const EncodedRecord& record);
@@ -69,6 +73,8 @@ class Pipeline {
   /// The stages of a pass; each calls `mark` when it begins, and the last when it ends.
   std::vector<float> run_whole(const PackedBatch& batch, const Trace& trace, const std::function<void()>& mark);
   std::vector<float> run_pieces(const PackedBatch& batch, const Trace& trace, const std::function<void()>& mark);
+  /// Loads the vision tower if it is not there. @throws Error kRequest: there is none; kDevice: no memory for it
+  void require_tower();
   /// Takes memory for what a record carries, if it is planned and there is none yet. @throws Error kTooLong
   void reserve_carried(const PackedBatch& batch);
 
@@ -77,6 +83,7 @@ class Pipeline {
   mutable std::mutex mutex_;  // ops_ and workspace_ serve one pass at a time
   std::unique_ptr<Ops> ops_;
   Model model_;
+  TowerOnDemand tower_;
   Workspace workspace_;
   Workspace carried_;  // from piece to piece of a record that is longer than a pass
   VisionStage vision_;

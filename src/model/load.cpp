@@ -16,6 +16,7 @@
 #include "model/fused_name.h"
 #include "model/quantizing_source.h"
 #include "model/weights.h"
+#include "ops/planner.h"
 #include "quant/rotation_check.h"
 #include "tensor/element.h"
 
@@ -235,6 +236,12 @@ class CheckpointSource final : public WeightSource {
   std::map<std::string, std::int64_t> unread_rows_;  // of fused projections
 };
 
+/// Keeps what a model's views point into.
+void add_storage(const CheckpointSource& source, const QuantizingSource& quantizing, Model& model) {
+  for (const auto& owner : source.storage()) model.storage.push_back(owner);
+  for (const auto& owner : quantizing.storage()) model.storage.push_back(owner);
+}
+
 }  // namespace
 
 bool has_vision_tower(const std::filesystem::path& folder) {
@@ -245,17 +252,34 @@ bool has_vision_tower(const std::filesystem::path& folder) {
 }
 
 Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion,
-                 const LoadProgress& progress) {
+                 const LoadProgress& progress, TowerLoading tower) {
   const ModelConfig config = read_config(folder);
   CheckpointSource source(std::make_shared<const Checkpoint>(folder), progress);
   QuantizingSource quantizing(source, conversion);
   WeightSource& chosen = conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing;
-  Model model = build_model(config, chosen, ops);
+  ModelConfig first = config;
+  if (tower == TowerLoading::kLater) first.vision.reset();
+  Model model = build_model(first, chosen, ops);
+  if (config.vision && !first.vision && source.has("visual")) {
+    const std::unique_ptr<Planner> planner = ops.make_planner();  // places nothing; neither does a host's backend
+    Model looked_at;
+    add_tower(*config.vision, source, planner ? *planner : ops, looked_at);
+  }
   source.check_used_up(config);
   source.report_end();
-  model.storage = source.storage();
-  model.storage.insert(model.storage.end(), quantizing.storage().begin(), quantizing.storage().end());
+  add_storage(source, quantizing, model);
   return model;
+}
+
+void load_tower(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion, Model& model) {
+  const ModelConfig config = read_config(folder);
+  if (!config.vision) throw Error(ErrorCode::kInternal, "load: a release without a vision tower has none to add");
+  const LoadProgress progress;
+  CheckpointSource source(std::make_shared<const Checkpoint>(folder), progress);
+  QuantizingSource quantizing(source, conversion);
+  add_tower(*config.vision, conversion == WeightConversion::kNone ? static_cast<WeightSource&>(source) : quantizing,
+            ops, model);
+  add_storage(source, quantizing, model);
 }
 
 }  // namespace treble

@@ -222,6 +222,26 @@ TEST_CASE("load_model: a release without a vision tower reads text, one with hal
                        Error);
 }
 
+TEST_CASE("load_model: a tower that is to be loaded later is looked at, and is the same when it is") {
+  const std::unique_ptr<Ops> ops = any_ops();
+  const Model whole = load_model(micro_release(), *ops);
+  Model model = load_model(micro_release(), *ops, WeightConversion::kNone, {}, TowerLoading::kLater);
+  CHECK_FALSE(model.vision);
+  CHECK(model.weight_bytes < whole.weight_bytes);
+  load_tower(micro_release(), *ops, WeightConversion::kNone, model);
+  REQUIRE(model.vision);
+  CHECK(model.weight_bytes == whole.weight_bytes);
+  CHECK(model.config.vision->depth == whole.config.vision->depth);
+
+  const TempFolder folder;
+  copy_micro_release(folder.path());
+  edit_safetensors(folder / "model.safetensors", [&](auto& tensors) {
+    std::erase_if(tensors, [&](const FileTensor& t) { return t.name.starts_with("model.visual.blocks.1.norm2."); });
+  });
+  CHECK_THROWS_WITH_AS(load_model(folder.path(), *ops, WeightConversion::kNone, {}, TowerLoading::kLater),
+                       doctest::Contains("visual.blocks.1.norm2.weight"), Error);
+}
+
 TEST_CASE("load_model: Linears of the vision tower may be NF4, its convolution is plain") {
   const std::unique_ptr<Ops> ops = any_ops();
   const Model model = load_model(micro_release(), *ops, WeightConversion::kNf4);

@@ -278,14 +278,18 @@ Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops) {
   Model model;
   model.config = config;
   model.backbone = read_backbone(Reader(source, ops, model, "text."), config.text);
-  if (config.vision && source.has("visual"))
-    model.vision = read_vision(Reader(source, ops, model, "visual."), *config.vision);
+  if (config.vision && source.has("visual")) add_tower(*config.vision, source, ops, model);
   model.output_embedding =
       config.tie_word_embeddings
           ? model.backbone.embed_tokens
           : Reader(source, ops, model, "").table("lm_head.weight", {config.text.vocab_size, config.text.hidden_size});
   model.head = read_head(Reader(source, ops, model, "head."), config.head);
   return model;
+}
+
+void add_tower(const VisionConfig& config, WeightSource& source, Ops& ops, Model& model) {
+  model.config.vision = config;
+  model.vision = read_vision(Reader(source, ops, model, "visual."), config);
 }
 
 }  // namespace treble

@@ -142,9 +142,18 @@ class WeightSource {
 /// Collects a whole model from a source and lets the backend place it.
 Model build_model(const ModelConfig& config, WeightSource& source, Ops& ops);
 
+/// Collects the vision tower from a source, for a model that has none yet.
+void add_tower(const VisionConfig& config, WeightSource& source, Ops& ops, Model& model);
+
 /// Whether a release reads images and videos: it has a vision_config and the tensors of the tower.
 /// @throws Error kCheckpoint
 bool has_vision_tower(const std::filesystem::path& folder);
+
+/// What becomes of a release's vision tower while a model is loaded.
+enum class TowerLoading {
+  kNow,
+  kLater,  ///< its tensors are looked at, so that a damaged one is refused, and left where they are
+};
 
 /// The weights of a release folder, used where the files are mapped. How a Linear is stored is decided for each by its
 /// tensors alone (storage_format.h). Other tensors stored in another floating type than bf16
@@ -154,6 +163,9 @@ bool has_vision_tower(const std::filesystem::path& folder);
 /// @throws Error kCheckpoint: a tensor is missing, misshapen, of a type that is not implemented, or one that nothing
 /// reads; kArgument: a conversion, and the release is quantised already
 Model load_model(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion = WeightConversion::kNone,
-                 const LoadProgress& progress = {});
+                 const LoadProgress& progress = {}, TowerLoading tower = TowerLoading::kNow);
+
+/// Adds the vision tower of the release folder that a model was loaded from. @throws as load_model
+void load_tower(const std::filesystem::path& folder, Ops& ops, WeightConversion conversion, Model& model);
 
 }  // namespace treble

@@ -36,6 +36,18 @@ class Answers(ProgramTest):
             response = self.answer(REQUESTS[name], "--pass-tokens", "128")
             self.check_close(response, EXPECTED[name]["response"], ONE_STEP)
 
+    def test_without_its_vision_tower_a_model_refuses_pictures(self):
+        request = self.file("r.json", REQUESTS["one_image"])
+        self.check_refused(["answer", "--model", RELEASE, "--vision", "off", request], 3, "--vision off", "text only")
+        self.check_close(self.answer(SMALL, "--vision", "off"), EXPECTED["plain_string"]["response"], ONE_STEP)
+
+    def test_a_limit_of_memory_is_an_amount_and_for_gpus(self):
+        request = self.file("r.json", SMALL)
+        for amount in ("much", "1.5TB", "-1GiB", "0", "1e30"):
+            self.check_refused(["answer", "--model", RELEASE, "--memory-limit", amount, request], 2, "15.5GiB")
+        self.check_refused(["answer", "--model", RELEASE, "--memory-limit", "1.5GiB", request], 2, "--memory-limit",
+                           "GPUs")
+
     def test_pictures_come_as_paths_beside_the_request_data_urls_or_objects(self):
         request, (path,) = REQUESTS["one_image"], REQUESTS["one_image"]["images"]
         shutil.copyfile(path, self.folder / "receipt.png")

@@ -25,7 +25,8 @@ class Help(ProgramTest):
         for option in ("--model DIR", "--format NAME", "--logits", "--confidence KIND", "--max-tokens N",
                        "--truncate-state", "--pretokenizer NAME", "--device NAME", "--threads N", "--precision TYPE",
                        "--weights FORMAT", "--int8-activations MODE", "--embeddings WHERE", "--kernels SET",
-                       "--jsonl", "--out FILE", "--resume", "--force"):
+                       "--pass-tokens N", "--memory-limit BYTES", "--vision WHEN", "--jsonl", "--out FILE",
+                       "--resume", "--force"):
             self.assertRegex(text, rf"(?m)^  {option} +\S")
 
     def test_program_lists_its_commands(self):

@@ -243,5 +243,50 @@ TEST_CASE("engine: no pass takes memory, a call goes through in several passes, 
   CHECK_THROWS_WITH_AS(load(), doctest::Contains("--pass-tokens"), Error);
 }
 
+TEST_CASE("engine: the vision tower takes memory when the first picture comes, and the answer is as if it had before") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  const EncodedRecord text = encode(fixture.find("plain_string"), tokenizer),
+                      pictures = encode(fixture.find("image_and_videos"), tokenizer);
+  EngineOptions options{.device = "cuda", .precision = Precision::kBf16};
+  const auto load = [&](VisionTower vision) {
+    options.vision = vision;
+    return Pipeline(load_release(make_ops("cuda", options.precision), fixture.release(), options), 0);
+  };
+  Pipeline resident = load(VisionTower::kResident), later = load(VisionTower::kAuto), off = load(VisionTower::kOff);
+  CHECK(later.reads_media());
+  later.run(std::span(&text, 1));
+  CHECK_FALSE(later.model().vision);
+  CHECK(later.held_activation_bytes() <= resident.held_activation_bytes());
+  const Logits logits = later.run(std::span(&pictures, 1));
+  CHECK(later.model().vision);
+  CHECK(later.held_activation_bytes() == resident.held_activation_bytes());
+  CHECK(largest_difference(logits[0], resident.run(std::span(&pictures, 1))[0]) == 0);
+  CHECK_FALSE(off.reads_media());
+  CHECK_THROWS_WITH_AS(off.run(std::span(&pictures, 1)), doctest::Contains("--vision off"), Error);
+}
+
+TEST_CASE("engine: a limit on the device's memory is kept, and one that cannot work is refused with the figures") {
+  if (!has_device()) return;
+  const Fixture fixture("micro");
+  const Tokenizer tokenizer(fixture.release());
+  const auto load = [&](std::uint64_t limit) {
+    EngineOptions options{.device = "cuda", .precision = Precision::kBf16};
+    options.gpu.memory_limit = limit;
+    return load_release(make_ops("cuda", options.precision, Int8Activations::kPrecise, options.gpu), fixture.release(),
+                        options);
+  };
+  constexpr std::uint64_t kMiB = 1 << 20;
+  Pipeline pipeline(load(1200 * kMiB), 0);
+  CHECK(pipeline.limits().longest_tokens > 0);
+  const EncodedRecord record = encode(fixture.find("long_state"), tokenizer);
+  pipeline.run(std::span(&record, 1));
+  const HeldMemory held = pipeline.held_memory();
+  CHECK(held.weights + held.scratch + held.other + pipeline.held_activation_bytes() + pipeline.held_carried_bytes() <
+        1200 * kMiB);
+  CHECK_THROWS_WITH_AS(load(700 * kMiB), doctest::Contains("--memory-limit"), Error);
+}
+
 }  // namespace
 }  // namespace treble::testing
