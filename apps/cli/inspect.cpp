@@ -23,8 +23,9 @@ const CommandText kInspectText = {
     .usage = "[options] DIR",
     .notes =
         "Weights are not read, so it is quick. A release that cannot be used is shown too; the exit status is then "
-        "4. With --memory-limit it says what a GPU of so much memory has room for; if not for the model, the exit "
-        "status is 5.\n",
+        "4.\nWith --memory-limit it says what a GPU of so much memory has room for; the exit status is 5 if not for "
+        "the "
+        "model.\n",
     .example = "inspect clef-27b",
 };
 
@@ -75,7 +76,7 @@ void add_inspect(CLI::App& program) {
                 "every tensor, how its module is read and why: for a report of a bug")
       ->excludes("--json");
   add_plan_options(command, args->engine);
-  add_length_options(command, args->engine);
+  add_max_tokens_option(command, args->engine);
   command.add_option("DIR", args->folder, "release folder")->required();
   command.callback([args] { run(*args); });
 }

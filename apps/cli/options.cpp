@@ -44,7 +44,7 @@ void add_plan_options(CLI::App& command, EngineOptions& options) {
   command
       .add_option_function<std::string>(
           "--memory-limit", [&options](const std::string& text) { options.gpu.memory_limit = *parse_bytes(text); },
-          "of GPUs: take at most so much of the device, e.g. 15.5GiB, also GB, MiB, MB  (default: what is free)")
+          "of GPUs: take at most so much of the device: 15.5GiB, 16GB  (default: what is free)")
       ->type_name("BYTES")
       ->check(CLI::Validator(
           [](const std::string& text) {
@@ -73,12 +73,16 @@ void add_device_options(CLI::App& command, EngineOptions& options) {
                                    "of INT8 releases: precise, comfy-fused or comfy-fallback  (default: precise)");
 }
 
-void add_length_options(CLI::App& command, EngineOptions& options) {
+void add_max_tokens_option(CLI::App& command, EngineOptions& options) {
   command
       .add_option("--max-tokens", options.max_tokens,
                   "refuse longer records         (default: 65536 or the model's limit)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""));
+}
+
+void add_length_options(CLI::App& command, EngineOptions& options) {
+  add_max_tokens_option(command, options);
   command.add_flag("--truncate-state", options.truncate_state, "cut the end of a state that is too long, and say so");
 }
 

@@ -38,6 +38,9 @@ void add_plan_options(CLI::App& command, EngineOptions& options);
 /// Those, --device, --threads and --int8-activations.
 void add_device_options(CLI::App& command, EngineOptions& options);
 
+/// --max-tokens.
+void add_max_tokens_option(CLI::App& command, EngineOptions& options);
+
 /// --max-tokens and --truncate-state.
 void add_length_options(CLI::App& command, EngineOptions& options);
 

@@ -50,5 +50,22 @@ class Inspect(ProgramTest):
         self.check_refused(["inspect"], 2, "DIR is required", "treble help inspect")
 
 
+class MemoryLimit(ProgramTest):
+    def test_what_a_gpu_of_so_much_memory_has_room_for(self):
+        def fit(*options):
+            return json.loads(self.run_treble("inspect", RELEASE, "--json", *options).stdout)["gpu_memory"]
+        roomy = fit("--memory-limit", "2GiB")
+        self.assertEqual((roomy["fits"], roomy["tower_fits"], roomy["pass_tokens"]), (True, True, 16384))
+        self.assertLess(roomy["weight_bytes"] + roomy["activation_bytes"] + roomy["scratch_bytes"], roomy["room_bytes"])
+        self.assertLess(roomy["room_bytes"], roomy["limit_bytes"])
+        tight = fit("--memory-limit", "1200MiB")
+        self.assertLess(tight["pass_tokens"], 16384)
+        self.assertEqual(fit("--memory-limit", "2GiB", "--pass-tokens", "128")["pass_tokens"], 128)
+        self.assertIn("of weights", self.run_treble("inspect", RELEASE, "--memory-limit", "2GiB").stdout)
+        result = self.run_treble("inspect", RELEASE, "--memory-limit", "900MiB", status=5)
+        self.assertIn("does not fit", result.stdout)
+        self.assertIn("--memory-limit", result.stderr)
+
+
 if __name__ == "__main__":
     main()
