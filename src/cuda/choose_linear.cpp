@@ -39,22 +39,6 @@ Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_ca
   return fits && has_wgmma(compute_capability, kernels) ? Int8LinearKernel::kWgmmaSm90 : Int8LinearKernel::kMmaSm80;
 }
 
-Nf4LinearKernel choose_nf4_linear(const Nf4LinearShape& shape, int compute_capability, KernelSet kernels) {
-  constexpr std::int64_t kInputs = 512;  // what the scales of a row are read for at once
-  constexpr std::int64_t kOutputs = 16;  // what a slab of weight rows has
-  const bool fits = shape.input_dtype == DType::kBF16 && shape.out_dtype == DType::kBF16 && shape.is_usual &&
-                    shape.is_aligned && shape.in_features > 0 && shape.in_features % kInputs == 0 &&
-                    shape.out_features % kOutputs == 0;
-  return fits && has_wgmma(compute_capability, kernels) ? Nf4LinearKernel::kWgmmaSm90 : Nf4LinearKernel::kRows;
-}
-
-bool is_usual_nf4(const LinearWeight& weight) {
-  constexpr std::int64_t kBlock = 64, kLeastNestedBlock = 8;
-  const Nf4& nf4 = weight.nf4;
-  return weight.format == WeightFormat::kNf4 && !weight.bias && nf4.first_element == 0 && nf4.block_size == kBlock &&
-         nf4.dtype == DType::kBF16 && nf4.nested_values && nf4.nested_block_size >= kLeastNestedBlock;
-}
-
 bool are_plain(WeightFormat format, const LinearWeight& gate, const LinearWeight& up) {
   const auto is_plain = [&](const LinearWeight& weight) { return weight.format == format && !weight.bias; };
   return is_plain(gate) && is_plain(up);

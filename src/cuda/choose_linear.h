@@ -39,24 +39,6 @@ struct Int8LinearShape {
 /// @param compute_capability  10 times the major number, plus the minor one
 Int8LinearKernel choose_int8_linear(const Int8LinearShape& shape, int compute_capability, KernelSet kernels);
 
-/// Products of 4-bit codes.
-enum class Nf4LinearKernel {
-  kRows,       ///< rows of the weight become bf16 in scratch memory, which any product of bf16 then reads
-  kWgmmaSm90,  ///< decodes on the way to Hopper's tensor cores: linear_nf4_wgmma_sm90.cu
-};
-
-struct Nf4LinearShape {
-  DType input_dtype, out_dtype;
-  std::int64_t out_features, in_features;
-  bool is_usual;    ///< is_usual_nf4 of all weights
-  bool is_aligned;  ///< every row of input, codes and output starts at a multiple of 16 bytes
-};
-
-Nf4LinearKernel choose_nf4_linear(const Nf4LinearShape& shape, int compute_capability, KernelSet kernels);
-
-/// Whether a weight is as releases have them: NF4 as a whole, in blocks of 64, doubly quantised, for bf16, no bias.
-bool is_usual_nf4(const LinearWeight& weight);
-
 /// Of products that choose_linear gives to tensor cores, with bf16 inputs.
 enum class DenseKernel {
   kCublasLt,

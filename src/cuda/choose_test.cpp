@@ -28,21 +28,6 @@ TEST_CASE("cuda: products of few fp32 rows, as the decision head has them, are o
   CHECK(choose_linear({DType::kBF16, 32, 1024, 5120, true}) == LinearKernel::kCublasLt);
 }
 
-TEST_CASE("cuda: products of 4-bit codes decode on the way on Hopper, if the weight is as releases have it") {
-  const Nf4LinearShape shape{DType::kBF16, DType::kBF16, 17408, 5120, true, true};
-  CHECK(choose_nf4_linear(shape, 90, KernelSet::kBest) == Nf4LinearKernel::kWgmmaSm90);
-  CHECK(choose_nf4_linear(shape, 90, KernelSet::kSm80) == Nf4LinearKernel::kRows);
-  for (const int other : {80, 89, 100, 120})
-    CHECK(choose_nf4_linear(shape, other, KernelSet::kBest) == Nf4LinearKernel::kRows);
-  const auto choose = [](const Nf4LinearShape& odd) { return choose_nf4_linear(odd, 90, KernelSet::kBest); };
-  CHECK(choose({DType::kF32, DType::kBF16, 17408, 5120, true, true}) == Nf4LinearKernel::kRows);
-  CHECK(choose({DType::kBF16, DType::kF32, 17408, 5120, true, true}) == Nf4LinearKernel::kRows);
-  CHECK(choose({DType::kBF16, DType::kBF16, 40, 5120, true, true}) == Nf4LinearKernel::kRows);
-  CHECK(choose({DType::kBF16, DType::kBF16, 17408, 1152, true, true}) == Nf4LinearKernel::kRows);
-  CHECK(choose({DType::kBF16, DType::kBF16, 17408, 5120, false, true}) == Nf4LinearKernel::kRows);
-  CHECK(choose({DType::kBF16, DType::kBF16, 17408, 5120, true, false}) == Nf4LinearKernel::kRows);
-}
-
 TEST_CASE("cuda: products of 8-bit codes run on tensor cores where rows of codes are whole 16-byte blocks") {
   const Int8LinearShape shape{DType::kBF16, 17408, 5120, true, true};
   CHECK(choose_int8_linear(shape, 90, KernelSet::kBest) == Int8LinearKernel::kWgmmaSm90);

@@ -94,13 +94,10 @@ class CudaOps final : public Ops {
   /// The form of an input that a weight reads: the producer's, one of `made`, or a new one there, in scratch memory.
   QuantizedInput codes_for(const LinearWeight& weight, const LinearInput& input, std::vector<QuantizedInput>& made);
   void multiply_int8(const QuantizedInput& input, const LinearRun& run);
-  void multiply_nf4(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run);
-  void multiply_nf4_wgmma(const TensorView& input, const LinearRun& run);
   /// By slices of the weight, which become bf16 in scratch memory.
-  void multiply_nf4_rows(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run);
-  void swiglu_nf4(const TensorView& input, const LinearWeight& gate, const LinearWeight& up, const TensorView& out);
-  void swiglu_nf4_rows(const TensorView& input, const LinearWeight& gate, const LinearWeight& up,
-                       const TensorView& out);
+  void multiply_nf4(const TensorView& input, const TensorView& terms, LinearKernel kernel, const LinearRun& run);
+  void swiglu_nf4_wgmma(const TensorView& input, const LinearWeight& gate, const LinearWeight& up,
+                        const TensorView& out);
   /// Writes the codes of a producer's output, if an INT8 Linear reads it.
   void quantize(const TensorView& plain, const QuantizedInput& out);
   /// Where a producer that does not quantise writes: scratch memory where nothing else reads the plain form.

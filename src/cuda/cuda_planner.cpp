@@ -61,15 +61,8 @@ void CudaPlanner::plan_products(const LinearInput& input, std::span<const Linear
     if (output.weight->format != WeightFormat::kInt8 && output.weight->bias &&
         (is_split || output.out.dtype() == DType::kF32))
       num_wide_biases += output.out.size(1);
-    num_nf4_rows += output.weight->format == WeightFormat::kNf4 ? output.out.size(1) : 0;
+    if (output.weight->format == WeightFormat::kNf4) num_nf4_rows += output.out.size(1);
   }
-  const auto decodes_itself = [&](const Linear::Output& output) {
-    if (output.weight->format != WeightFormat::kNf4) return true;
-    const Nf4LinearShape shape{input.plain.dtype(), output.out.dtype(),           output.out.size(1),
-                               in_features,         is_usual_nf4(*output.weight), true};
-    return choose_nf4_linear(shape, compute_capability_, options_.kernels) == Nf4LinearKernel::kWgmmaSm90;
-  };
-  if (std::ranges::all_of(outputs, decodes_itself)) num_nf4_rows = 0;
   if (num_wide_biases > 0) take_bias(scratch_, num_wide_biases);
   std::vector<QuantizedInput> codes;
   for (const Linear::Output& output : outputs) {
@@ -86,8 +79,7 @@ void CudaPlanner::plan_products(const LinearInput& input, std::span<const Linear
     has_terms = has_terms || reads_terms;
     const Workspace::Scope output_scope(scratch_);
     // Outputs side by side are one product.
-    if (output.weight->format == WeightFormat::kNf4 && num_nf4_rows > 0)
-      take_nf4_rows(scratch_, num_nf4_rows, in_features);
+    if (output.weight->format == WeightFormat::kNf4) take_nf4_rows(scratch_, num_nf4_rows, in_features);
     if (kernel == LinearKernel::kFewRows) continue;
     const bool is_narrow = output.out.dtype() == DType::kBF16;
     const bool is_aside = kernel == LinearKernel::kTiles ? output.epilogue == Epilogue::kAdd : is_split && is_narrow;
@@ -109,13 +101,7 @@ void CudaPlanner::do_linear_swiglu(const LinearSwiglu& args) {
       choose_swiglu(shape, compute_capability_, options_.kernels) == SwigluKernel::kWgmmaSm90) {
     if (is_int8 && !args.input.quantized.serves(*args.gate))
       QuantizedInput::take(scratch_, args.input.num_rows(), *args.gate);
-    const Nf4LinearShape product{activation_dtype(),
-                                 activation_dtype(),
-                                 2 * shape.out_features,
-                                 shape.in_features,
-                                 is_usual_nf4(*args.gate) && is_usual_nf4(*args.up),
-                                 true};
-    if (is_nf4 && choose_nf4_linear(product, compute_capability_, options_.kernels) == Nf4LinearKernel::kRows) {
+    if (is_nf4) {
       const Workspace::Scope rows(scratch_);
       take_nf4_rows(scratch_, 2 * shape.out_features, shape.in_features);
     }

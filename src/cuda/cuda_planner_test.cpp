@@ -157,21 +157,6 @@ TEST_CASE("cuda planner: rows of NF4 weights that one product reads are bf16 tog
   CHECK(scratch_of(1 << 20, 1) == kNf4RowBytes);
 }
 
-TEST_CASE("cuda planner: products on Hopper that decode NF4 themselves take no scratch") {
-  for (const KernelSet kernels : {KernelSet::kBest, KernelSet::kSm80}) {
-    CudaPlanner planner({.kernels = kernels}, 90);
-    LinearWeight nf4{.format = WeightFormat::kNf4};
-    nf4.nf4.in_features = 1024, nf4.nf4.out_features = 2048;
-    nf4.nf4.nested_values = view(planner, DType::kF32, {256});
-    const TensorView input = view(planner, DType::kBF16, {8, 1024}), out = view(planner, DType::kBF16, {8, 2048});
-    const Linear::Output output{&nf4, out};
-    planner.linear({.input = input, .outputs = {&output, 1}});
-    CHECK((planner.needs().scratch > 0) == (kernels == KernelSet::kSm80));
-    planner.linear_swiglu({.input = input, .gate = &nf4, .up = &nf4, .out = out});
-    CHECK((planner.needs().scratch > 0) == (kernels == KernelSet::kSm80));
-  }
-}
-
 TEST_CASE("cuda planner: SwiGLU of NF4 weights needs both as bf16, and on Hopper nothing else") {
   LinearWeight gate{.format = WeightFormat::kNf4};
   gate.nf4.in_features = 512, gate.nf4.out_features = 2048;

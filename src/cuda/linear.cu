@@ -218,7 +218,7 @@ void CudaOps::do_linear_swiglu(const LinearSwiglu& args) {
     if (is_int8) {
       swiglu_int8_wgmma(codes, *args.gate, *args.up, out);
     } else if (is_nf4) {
-      swiglu_nf4(args.input.plain, *args.gate, *args.up, out);
+      swiglu_nf4_wgmma(args.input.plain, *args.gate, *args.up, out);
     } else {
       swiglu_wgmma(args.input.plain, *args.gate, *args.up, out);
     }

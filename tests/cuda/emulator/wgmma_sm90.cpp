@@ -2,7 +2,6 @@
 
 #include "cuda/cuda_ops.h"
 #include "cuda/linear_int8_wgmma_sm90.h"
-#include "cuda/linear_nf4_wgmma_sm90.h"
 #include "cuda/linear_wgmma_sm90.h"
 
 // The emulator is a device of compute capability 8.0: choosing a kernel of Hopper is a mistake.
@@ -34,14 +33,6 @@ void swiglu_int8_wgmma_sm90(const Int8SwigluProduct&, WgmmaInt8Tile, int, cudaSt
 }
 
 void linear_int8_wgmma_sm90(const Int8Product&, WgmmaInt8Tile, int, cudaStream_t) {
-  fail();
-}
-
-void linear_nf4_wgmma_sm90(const Nf4Product&, WgmmaNf4Tile, int, cudaStream_t) {
-  fail();
-}
-
-void swiglu_nf4_wgmma_sm90(const Nf4SwigluProduct&, WgmmaNf4Tile, int, cudaStream_t) {
   fail();
 }
 
