@@ -9,7 +9,7 @@
 // column pair c = t % 4, holds for every 8 columns j
 //     d[4 j], d[4 j + 1]:      row 16 w + r,      columns 8 j + 2 c, + 1
 //     d[4 j + 2], d[4 j + 3]:  row 16 w + r + 8,  the same columns.
-// The numbers of columns below are those that products and attention_wgmma_sm90.cuh need; an instruction
+// The numbers of columns below are those that linear_wgmma_sm90.cu and attention_wgmma_sm90.cuh need; an instruction
 // names every register.
 
 namespace treble::cuda {
@@ -110,28 +110,6 @@ struct Wgmma<80> {
           "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
           "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
           "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
-        : "l"(a), "l"(b), "r"(adds)
-        : "memory");
-  }
-};
-
-template <>
-struct Wgmma<104> {
-  static __device__ __forceinline__ void multiply(float (&d)[52], std::uint64_t a, std::uint64_t b, int adds) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %54, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n104k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
-        "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
-        "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51"
-        "}, %52, %53, p, 1, 1, 0, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51])
         : "l"(a), "l"(b), "r"(adds)
         : "memory");
   }
