@@ -281,7 +281,7 @@ TEST_CASE("engine: a limit on the device's memory is kept, and one that cannot w
   constexpr std::uint64_t kMiB = 1 << 20;
   Pipeline pipeline(load(1200 * kMiB), 0);
   CHECK(pipeline.limits().longest_tokens > 0);
-  const EncodedRecord record = encode(fixture.find("long_state"), tokenizer);
+  const EncodedRecord record = encode(fixture.find("plain_string"), tokenizer);
   pipeline.run(std::span(&record, 1));
   const HeldMemory held = pipeline.held_memory();
   CHECK(held.weights + held.scratch + held.other + pipeline.held_activation_bytes() + pipeline.held_carried_bytes() <
