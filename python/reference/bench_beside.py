@@ -18,6 +18,7 @@ Needs torch and transformers; flash-linear-attention and fla-core on PYTHONPATH 
 import argparse
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 import time
@@ -131,6 +132,9 @@ def measure_treble(arguments, size, weights):
         command = [arguments.treble, "bench", "--device", arguments.device, "--precision", "bf16", "--synthetic", size,
                    "--tokens", tokens, "--batch", records, "--questions", QUESTIONS, "--options", 4, "--repeats", runs,
                    "--weights", "as-stored" if weights == "bf16" else weights, "--json", *arguments.treble_options]
+        longest = max(arguments.tokens) if records == 1 else tokens
+        if arguments.device == "cuda":
+            command += ["--pass-tokens", records * math.ceil(longest / 64) * 64]
         if records == 1:  # all lengths in one process
             command[command.index("--tokens") + 1] = ",".join(map(str, arguments.tokens))
         if records == 1 and tokens != arguments.tokens[0]:
