@@ -100,8 +100,10 @@ void run_evidence_layer(const Pass& pass, const EvidenceLayerWeights& weights, c
 
 /// Pre-norm: the fields of a record look at each other, then at the record.
 /// fields [Q, w] in and out; memory [T, w], which this layer does not norm
+/// @param known_key_value  [T, 2 w]: the memory's, or empty: they are projected here
 void run_decoder_layer(const Pass& pass, const DecoderLayerWeights& weights, const TensorView& fields,
-                       const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
+                       const TensorView& cu_questions, const TensorView& memory, const TensorView& known_key_value,
+                       const TensorView& cu_seqlens) {
   const Workspace::Scope scope(pass.workspace);
   const std::int64_t num_fields = fields.size(0), w = pass.config.width;
   const TensorView normed = pass.rows(num_fields, w), self = pass.rows(num_fields, 3 * w);
@@ -114,12 +116,32 @@ void run_decoder_layer(const Pass& pass, const DecoderLayerWeights& weights, con
   pass.norm(weights.norm2, fields, normed);
   {
     const Workspace::Scope memory_scope(pass.workspace);
-    const TensorView memory_key_value = project_memory(pass, nullptr, weights.multihead_attn.key_value, memory);
+    const TensorView memory_key_value =
+        known_key_value ? known_key_value : project_memory(pass, nullptr, weights.multihead_attn.key_value, memory);
     pass.apply(weights.multihead_attn.query, normed, query);
     pass.add_attention(weights.multihead_attn, query, cu_questions, memory_key_value, cu_seqlens, fields);
   }
   pass.norm(weights.norm3, fields, normed);
   pass.add_feedforward(weights.linear1, weights.linear2, normed, fields);
+}
+
+/// The decoder layers. The memory's keys and values are projections of one input, so one call, where it goes through a
+/// product whole; of longer ones a layer's at a time, for all of them would be most of what a record in pieces takes.
+/// fields [Q, w] in and out; memory [T, w]
+void run_decoder(const Pass& pass, const std::vector<DecoderLayerWeights>& layers, const TensorView& fields,
+                 const TensorView& cu_questions, const TensorView& memory, const TensorView& cu_seqlens) {
+  const Workspace::Scope scope(pass.workspace);
+  std::vector<TensorView> key_values(layers.size());
+  if (memory.size(0) <= pass.rows_at_once) {
+    std::vector<Linear::Output> outputs;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      key_values[i] = pass.rows(memory.size(0), 2 * pass.config.width);
+      outputs.push_back({&layers[i].multihead_attn.key_value, key_values[i]});
+    }
+    pass.ops.linear({.input = memory, .outputs = outputs});
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    run_decoder_layer(pass, layers[i], fields, cu_questions, memory, key_values[i], cu_seqlens);
 }
 
 /// out [Q, w] = softmax over the question's own options of (option . query / sqrt(w)), times the options.
@@ -225,8 +247,7 @@ std::vector<float> decide(const Pass& pass, const Model& model, const PackedBatc
     ops.add_rows({.x = fields, .rows = whole, .index = record});
     ops.add_rows({.x = fields, .rows = weights.type_embedding, .index = host_view(batch.question_types)});
   }
-  for (const DecoderLayerWeights& layer : weights.layers)
-    run_decoder_layer(pass, layer, fields, cu_questions, memory, cu_seqlens);
+  run_decoder(pass, weights.layers, fields, cu_questions, memory, cu_seqlens);
 
   // Scores: do the option's words fit the question, and do field and option agree?
   pass.norm(weights.field_norm, fields, fields);
